@@ -1,0 +1,33 @@
+# The few commands of daily work. CI calls .ci/run, which calls the same things.
+STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build test race lint bench generate conformance fuzz crash
+
+build: ## one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags=-s -o gregor ./cmd/gregor
+
+test: ## the README's test command
+	go test ./...
+
+race:
+	go test -race ./...
+
+lint:
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	$(STATICCHECK) ./...
+
+bench: ## hot paths; compare two runs with benchstat
+	go test -run='^$$' -bench=. -benchmem -count=6 ./record ./segment ./internal/commitlog ./internal/api
+
+generate:
+	go generate ./...
+
+conformance: ## other people's clients and tools against gregor
+	conformance/run smoke
+
+fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
+	.ci/fuzz $(or $(FUZZTIME),60s)
+
+crash: ## 10,000 random crash points
+	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./segment ./internal/commitlog ./internal/logdir
