@@ -12,8 +12,8 @@ const module = "github.com/gregor-kafka/gregor"
 // layers only, never one beside or above it. What lies in a directory below a listed
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
-	{"internal/uuid", "internal/topic", "vfs", "internal/purgatory", "internal/metrics", "internal/archtest"},
-	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota"},
+	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/metrics", "internal/archtest"},
+	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
 	{"segment"},
 	{"internal/commitlog"},
 	{"internal/logdir", "internal/cleaner"},
@@ -42,7 +42,7 @@ var onlyImports = map[string][]string{
 // storage lists the packages that keep bytes. They import each other, the standard
 // library and storageLibraries.
 var storage = []string{
-	"internal/uuid", "internal/topic", "vfs", "record", "internal/checkpoint", "internal/config",
+	"internal/uuid", "internal/topic", "internal/properties", "vfs", "record", "internal/checkpoint", "internal/config",
 	"segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
 }
 
@@ -64,7 +64,7 @@ var importers = map[string][]string{
 // speaksKafka lists the packages that know the protocol's structs and error codes.
 var speaksKafka = []string{
 	"internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
-	".", "gregortest", "cmd", "conformance", "bench",
+	"internal/tools", ".", "gregortest", "cmd", "conformance", "bench",
 }
 
 func TestImports(t *testing.T) {
