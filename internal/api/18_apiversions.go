@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"regexp"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/wire"
+)
+
+const apiVersionsKey = int16(kmsg.ApiVersions)
+
+// softwareName is what KIP-511 allows as a client's name and version.
+var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
+// apiVersions tells the client what is served, and remembers what the client is.
+func (s *Server) apiVersions(_ context.Context, r *Request, req *kmsg.ApiVersionsRequest) (*kmsg.ApiVersionsResponse, error) {
+	resp := kmsg.NewPtrApiVersionsResponse()
+	if r.Version >= 3 {
+		if !softwareName.MatchString(req.ClientSoftwareName) || !softwareName.MatchString(req.ClientSoftwareVersion) {
+			resp.ErrorCode = kerr.InvalidRequest.Code
+			return resp, nil
+		}
+		r.Conn.SetSoftware(wire.Software{Name: req.ClientSoftwareName, Version: req.ClientSoftwareVersion})
+	}
+	for _, a := range s.apis {
+		if a != nil {
+			key := kmsg.NewApiVersionsResponseApiKey()
+			key.ApiKey, key.MinVersion, key.MaxVersion = a.key, a.min, a.max
+			resp.ApiKeys = append(resp.ApiKeys, key)
+		}
+	}
+	return resp, nil
+}
+
+// apiVersionsTooNew answers a version that we do not know. The client reads the answer as
+// version 0 and tries again with the highest version named in it (KIP-511).
+func (s *Server) apiVersionsTooNew(a *api, w *wire.Response) {
+	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(kerr.UnsupportedVersion.Code))
+	w.Buf = binary.BigEndian.AppendUint32(w.Buf, 1)
+	for _, v := range []int16{a.key, a.min, a.max} {
+		w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(v))
+	}
+}

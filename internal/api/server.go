@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/wire"
+)
+
+// Deps is what the handlers call. All fields are set before New and only read afterwards.
+type Deps struct {
+	NodeID    int32
+	ClusterID string
+	Now       func() time.Time // nil: time.Now
+	Logger    *slog.Logger     // nil: no log
+}
+
+// A Server answers requests. It is a wire.Handler.
+type Server struct {
+	Deps
+	apis [kmsg.MaxKey + 1]*api
+}
+
+// An api is one row of a table: the versions of a key that are served, and by what.
+type api struct {
+	key      int16
+	min, max int16
+	handle   handler
+}
+
+// A Request is what wire read: key, version, client and body.
+type Request = wire.Request
+
+// A handler appends the body of the answer to w.Buf.
+type handler func(ctx context.Context, r *Request, w *wire.Response) error
+
+// New returns a Server of all APIs.
+func New(d Deps) *Server {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Deps: d}
+	for _, a := range slices.Concat(s.coreAPIs(), s.adminAPIs(), s.groupAPIs()) {
+		if s.apis[a.key] != nil {
+			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))
+		}
+		s.apis[a.key] = &a
+	}
+	return s
+}
+
+// Reasons to close a connection.
+var (
+	errUnknownKey         = errors.New("unknown API key")
+	errUnsupportedVersion = errors.New("unsupported version")
+	errMalformed          = errors.New("malformed request")
+)
+
+// Handle answers r, or fails when there is no answer: the key or the version is unknown,
+// or the body cannot be read.
+func (s *Server) Handle(ctx context.Context, r *Request, w *wire.Response) error {
+	a := s.find(r.Key)
+	switch {
+	case a == nil:
+		return fmt.Errorf("%w %d", errUnknownKey, r.Key)
+	case r.Key == apiVersionsKey && r.Version > a.max:
+		s.apiVersionsTooNew(a, w)
+		return nil
+	case r.Version < a.min || r.Version > a.max:
+		return fmt.Errorf("%w %d of %s", errUnsupportedVersion, r.Version, kmsg.NameForKey(r.Key))
+	}
+	if err := a.handle(ctx, r, w); err != nil {
+		return fmt.Errorf("%s version %d: %w", kmsg.NameForKey(r.Key), r.Version, err)
+	}
+	return nil
+}
+
+func (s *Server) find(key int16) *api {
+	if key < 0 || int(key) >= len(s.apis) {
+		return nil
+	}
+	return s.apis[key]
+}
+
+// Bodies that are decoded into structs are bounded below the size of a request: a short
+// array of the protocol is a long one in memory.
+const (
+	structBodyMax = 8 << 20
+	opaqueBodyMax = 32 << 20 // JoinGroup and SyncGroup carry bytes of the clients
+)
+
+// handle adapts a function of kmsg's structs.
+func handle[Q, A any, PQ interface {
+	*Q
+	kmsg.Request
+}, PA interface {
+	*A
+	kmsg.Response
+}](f func(ctx context.Context, r *Request, req PQ) (PA, error)) handler {
+	return func(ctx context.Context, r *Request, w *wire.Response) error {
+		limit := structBodyMax
+		if r.Key == int16(kmsg.JoinGroup) || r.Key == int16(kmsg.SyncGroup) {
+			limit = opaqueBodyMax
+		}
+		if len(r.Body) > limit {
+			return fmt.Errorf("%w: a body of %d bytes, at most %d are allowed", errMalformed, len(r.Body), limit)
+		}
+		req := PQ(new(Q))
+		req.SetVersion(r.Version)
+		if err := req.ReadFrom(r.Body); err != nil {
+			return fmt.Errorf("%w: %w", errMalformed, err)
+		}
+		if err := w.Flush(); err != nil { // f may block
+			return err
+		}
+		resp, err := f(ctx, r, req)
+		if err != nil {
+			return err
+		}
+		resp.SetVersion(r.Version)
+		w.Buf = resp.AppendTo(w.Buf)
+		return nil
+	}
+}

@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A Request is one request of a client. It and its Body are valid until the Handler
+// returns; what must live longer is copied.
+type Request struct {
+	Key, Version  int16
+	CorrelationID int32
+	ClientID      string // "" when the client sent null
+	Listener      string // the name of the listener the connection came in by
+	Conn          *Conn
+	Body          []byte
+}
+
+// Flexible reports whether the body uses compact lengths and tags.
+func (r *Request) Flexible() bool { return flexible(r.Key, r.Version) }
+
+const apiVersionsKey = 18
+
+var errHeader = errors.New("request header is cut short")
+
+// flexibleSince holds, by API key, the first flexible version.
+var flexibleSince = func() (since [kmsg.MaxKey + 1]int16) {
+	for key := range since {
+		since[key] = math.MaxInt16
+		r := kmsg.RequestForKey(int16(key))
+		if r == nil {
+			continue
+		}
+		for v := r.MaxVersion(); v >= 0; v-- {
+			if r.SetVersion(v); !r.IsFlexible() {
+				break
+			}
+			since[key] = v
+		}
+	}
+	return since
+}()
+
+func flexible(key, version int16) bool {
+	return key >= 0 && int(key) < len(flexibleSince) && version >= flexibleSince[key]
+}
+
+// parseHeader splits a frame. The client id is a view of it.
+//
+// A client newer than us sends its own ApiVersions; that body is never read, and its tags
+// may not be readable either, so both are left alone.
+func parseHeader(frame []byte, r *Request) (clientID []byte, err error) {
+	d := NewDecoder(frame)
+	r.Key, r.Version, r.CorrelationID = d.Int16(), d.Int16(), d.Int32()
+	clientID = d.String(false)
+	if flexible(r.Key, r.Version) {
+		tagged := d
+		if d.SkipTags(); d.bad && r.Key == apiVersionsKey {
+			d = tagged
+		}
+	}
+	if d.bad {
+		return nil, fmt.Errorf("%w: %d bytes", errHeader, len(frame))
+	}
+	r.Body = d.b
+	return clientID, nil
+}

@@ -1,0 +1,288 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Handler answers requests. It is called by many goroutines, one request of a connection
+// at a time.
+type Handler interface {
+	// Handle appends the body of the answer to w.Buf. It may block; ctx ends with the
+	// connection or the server. An error closes the connection without an answer.
+	Handle(ctx context.Context, r *Request, w *Response) error
+}
+
+// A Config is the bounds of a Server. A zero field means the default, which is Kafka's
+// where Kafka has one.
+type Config struct {
+	Handler             Handler
+	MaxRequestSize      int           // socket.request.max.bytes
+	MaxConnections      int           // max.connections
+	MaxConnectionsPerIP int           // max.connections.per.ip
+	IdleTimeout         time.Duration // connections.max.idle.ms; negative: never
+	BufferBytes         int64         // all frames above 64 KiB being read or handled
+	SendBufferBytes     int           // of the socket; 0: the kernel decides
+	ReceiveBufferBytes  int           // of the socket; 0: the kernel decides
+	Logger              *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	def := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	def(&c.MaxRequestSize, 100<<20)
+	def(&c.MaxConnections, 1<<31-1)
+	def(&c.MaxConnectionsPerIP, 1<<31-1)
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 10 * time.Minute
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = 512 << 20
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Server accepts connections on any number of listeners and serves them with one Handler.
+type Server struct {
+	cfg     Config
+	budget  budget
+	closing atomic.Bool
+	tick    atomic.Int64 // seconds since the start, advanced by the reaper
+
+	ctx    context.Context // ends when connections must
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // accept loops, connections, the reaper
+
+	mu struct {
+		sync.Mutex
+		listeners []net.Listener
+		conns     map[*Conn]struct{}
+		perIP     map[netip.Addr]int
+	}
+}
+
+// NewServer returns a Server that listens nowhere yet. Shutdown ends it.
+func NewServer(cfg Config) *Server {
+	s := &Server{cfg: cfg.withDefaults()}
+	s.budget.size = s.cfg.BufferBytes
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.mu.conns = map[*Conn]struct{}{}
+	s.mu.perIP = map[netip.Addr]int{}
+	s.wg.Go(s.reap)
+	return s
+}
+
+// Serve accepts connections from ln in a goroutine of its own, until Shutdown, which
+// closes ln. The name is the listener's, as in Kafka's listeners setting.
+func (s *Server) Serve(name string, ln net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Load() {
+		ln.Close()
+		return
+	}
+	s.mu.listeners = append(s.mu.listeners, ln)
+	s.wg.Go(func() { s.accept(name, ln) })
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.conns)
+}
+
+func (s *Server) accept(name string, ln net.Listener) {
+	for {
+		nc, err := ln.Accept()
+		switch {
+		case err == nil:
+			s.open(name, nc)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			s.cfg.Logger.Warn("accept", "listener", name, "err", err)
+			if !s.pause(50 * time.Millisecond) { // out of descriptors, most likely
+				return
+			}
+		}
+	}
+}
+
+// pause waits, and reports whether the server still runs.
+func (s *Server) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// open starts to serve nc, or closes it when there are too many.
+func (s *Server) open(name string, nc net.Conn) {
+	c := s.newConn(name, nc)
+	if err := s.add(c); err != nil {
+		s.cfg.Logger.Warn("connection refused", "client", nc.RemoteAddr(), "listener", name, "reason", err)
+		c.cancel()
+		nc.Close()
+		return
+	}
+	go func() {
+		defer s.wg.Done()
+		defer s.remove(c)
+		c.serve()
+	}()
+}
+
+func (s *Server) newConn(name string, nc net.Conn) *Conn {
+	c := &Conn{server: s, listener: name, nc: nc, addr: addrOf(nc)}
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
+	c.out.flush = c.flushHead
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		c.raw, _ = tcp.SyscallConn()
+		if s.cfg.SendBufferBytes > 0 {
+			tcp.SetWriteBuffer(s.cfg.SendBufferBytes)
+		}
+		if s.cfg.ReceiveBufferBytes > 0 {
+			tcp.SetReadBuffer(s.cfg.ReceiveBufferBytes)
+		}
+	}
+	c.initReader()
+	c.touch()
+	return c
+}
+
+func addrOf(nc net.Conn) netip.Addr {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// The ways in which a connection is refused.
+var (
+	errClosing          = errors.New("the server is shutting down")
+	errConnections      = errors.New("max.connections is reached")
+	errConnectionsPerIP = errors.New("max.connections.per.ip is reached")
+)
+
+func (s *Server) add(c *Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closing.Load():
+		return errClosing
+	case len(s.mu.conns) >= s.cfg.MaxConnections:
+		return errConnections
+	case s.mu.perIP[c.addr] >= s.cfg.MaxConnectionsPerIP:
+		return errConnectionsPerIP
+	}
+	s.mu.conns[c] = struct{}{}
+	s.mu.perIP[c.addr]++
+	s.wg.Add(1)
+	return nil
+}
+
+func (s *Server) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.conns, c)
+	if s.mu.perIP[c.addr]--; s.mu.perIP[c.addr] == 0 {
+		delete(s.mu.perIP, c.addr)
+	}
+}
+
+// stalledAfter is how many seconds a long frame may stand still. It holds a part of the
+// budget, so it does not get the time that idle connections get.
+const stalledAfter = 30
+
+// reap closes, once a second, the connections that are idle or stalled, and tells those
+// that wait for a client that is gone.
+func (s *Server) reap() {
+	for s.pause(time.Second) {
+		now := s.tick.Add(1)
+		s.mu.Lock()
+		for c := range s.mu.conns {
+			c.reap(now)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (c *Conn) reap(now int64) {
+	idle := now - c.lastTick.Load()
+	switch limit := int64(c.server.cfg.IdleTimeout / time.Second); {
+	case c.readingLong.Load() && idle > stalledAfter:
+		c.nc.Close()
+	case c.busy.Load() || c.queued.Load() > 0:
+		if idle > 1 && c.hungUp() {
+			c.cancel()
+		}
+	case limit >= 0 && idle > limit:
+		c.nc.Close()
+	}
+}
+
+// hungUp reports whether the client closed its end and sent nothing before that.
+func (c *Conn) hungUp() bool {
+	if c.raw == nil {
+		return false
+	}
+	gone := false
+	c.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		gone = n == 0 && err == nil
+	})
+	return gone
+}
+
+// Shutdown stops listening, lets the requests that are being handled finish, and waits for
+// all connections until ctx ends; then it cuts them. Handlers that wait are told at once,
+// by their context.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing.Store(true)
+	for _, ln := range s.mu.listeners {
+		ln.Close()
+	}
+	for c := range s.mu.conns {
+		c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes a connection that waits for a request
+	}
+	s.mu.Unlock()
+	s.cancel()
+
+	done := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.mu.conns {
+		c.nc.Close()
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}
