@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// checkTogether holds the rules that need more than one key, or more than the table can
+// say; they count for dynamic values too.
+func (b *Broker) checkTogether() error {
+	for name, least := range map[string]int64{"log.retention.ms": -1, "log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0} {
+		for _, m := range families[name] {
+			text, ok := b.Get(m.name)
+			if !ok {
+				continue
+			}
+			n, _ := strconv.ParseInt(text, 10, 64)
+			if n < least || name == "log.retention.ms" && n == 0 {
+				return &ValueError{Key: m.name, Value: text, Want: familyWants[name]}
+			}
+		}
+	}
+	return b.Topic(nil).checkTogether()
+}
+
+var familyWants = map[string]string{
+	"log.retention.ms":      "-1 (no limit) or at least 1",
+	"log.roll.ms":           "at least 1",
+	"log.roll.jitter.ms":    "at least 0",
+	"log.flush.interval.ms": "at least 0",
+}
+
+// checkStatic holds the rules for keys that only server.properties can set.
+func (b *Broker) checkStatic() error {
+	node, broker := b.Int("node.id"), b.Int("broker.id")
+	if b.IsSet("node.id") && b.IsSet("broker.id") && node != broker {
+		return fmt.Errorf("node.id=%d and broker.id=%d: want the same number; one of them is enough", node, broker)
+	}
+	if roles := b.List("process.roles"); len(roles) > 0 && !slices.Contains(roles, "broker") {
+		return fmt.Errorf("process.roles=%s: gregor serves brokers; want broker, or broker,controller", roles[0])
+	}
+	if len(b.LogDirs()) == 0 || slices.Contains(b.LogDirs(), "") {
+		return fmt.Errorf("log.dirs is empty: want at least one directory, and no empty item")
+	}
+	if codec := b.Int("offsets.topic.compression.codec"); codec < 0 || codec > 4 {
+		return fmt.Errorf("offsets.topic.compression.codec=%d: want 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)", codec)
+	}
+	if acks, ok := b.static["offsets.commit.required.acks"]; ok && acks != "-1" {
+		return fmt.Errorf("offsets.commit.required.acks=%s: gregor acknowledges offsets when all in-sync replicas have them; want -1, or leave it out", acks)
+	}
+	if _, err := b.Listeners(); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A ValueError says which value of which key is not allowed and what would be.
+type ValueError struct {
+	Key, Value string
+	Want       string
+	Where      string // file and line, "--set", or "" when a client sent it
+}
+
+func (e *ValueError) Error() string {
+	s := fmt.Sprintf("%s=%s: want %s", e.Key, e.Value, e.Want)
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	return s
+}
+
+// A rule is the valid column of a key, parsed.
+type rule struct {
+	words     string // the rule in words
+	low, high float64
+	also      string // one more value beside the range, or ""
+	oneOf     []string
+	foldCase  bool
+	nonEmpty  bool
+	matches   *regexp.Regexp
+}
+
+var (
+	rangePattern    = regexp.MustCompile(`^\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?\d+))?$`)
+	oneOfPattern    = regexp.MustCompile(`^(\(case insensitive\) )?\[([^\]]*)\]$`)
+	throttlePattern = regexp.MustCompile(`^(\*|\d+:\d+(,\d+:\d+)*|)$`)
+	resetPattern    = regexp.MustCompile(`^(latest|earliest|by_duration:P.+)$`)
+)
+
+func newRule(t Type, valid string) rule {
+	r := rule{low: math.Inf(-1), high: math.Inf(1)}
+	switch {
+	case strings.HasPrefix(valid, "[partitionId]"):
+		r.matches, r.words = throttlePattern, `"*" or a list of partition:broker`
+	case strings.HasPrefix(valid, "[latest"):
+		r.matches, r.words = resetPattern, "latest, earliest or by_duration:PnDTnHnMn.nS"
+	case strings.HasPrefix(valid, "non-empty"):
+		r.nonEmpty, r.words = t == TypeString, "a value that is not empty"
+	case rangePattern.MatchString(valid):
+		r.setRange(rangePattern.FindStringSubmatch(valid))
+	case oneOfPattern.MatchString(valid):
+		m := oneOfPattern.FindStringSubmatch(valid)
+		r.foldCase = m[1] != ""
+		r.oneOf = strings.Split(m[2], ", ")
+		r.words = "one of " + strings.Join(r.oneOf, ", ")
+	}
+	return r
+}
+
+func (r *rule) setRange(m []string) {
+	r.low, _ = strconv.ParseFloat(m[1], 64)
+	r.words = "at least " + m[1]
+	if m[2] != "" {
+		r.high, _ = strconv.ParseFloat(m[2], 64)
+		r.words = m[1] + " to " + m[2]
+	}
+	if m[3] != "" {
+		r.also = m[3]
+		r.words += " or " + m[3]
+	}
+}
+
+// canonical checks a value and returns it as Kafka would print it: trimmed, numbers
+// without leading zeros, list items separated by a comma only.
+func (k *Key) canonical(value string) (string, error) {
+	var canon string
+	var ok bool
+	switch k.Type {
+	case TypeBoolean:
+		canon = strings.ToLower(strings.TrimSpace(value))
+		ok = canon == "true" || canon == "false"
+	case TypeShort:
+		canon, ok = k.canonicalInt(value, 16)
+	case TypeInt:
+		canon, ok = k.canonicalInt(value, 32)
+	case TypeLong:
+		canon, ok = k.canonicalInt(value, 64)
+	case TypeDouble:
+		canon, ok = k.canonicalDouble(value)
+	case TypeList:
+		canon, ok = k.canonicalList(value)
+	case TypePassword:
+		canon, ok = value, true
+	default:
+		canon = strings.TrimSpace(value)
+		ok = k.rule.allowsText(canon)
+	}
+	if ok {
+		return canon, nil
+	}
+	shown := value
+	if k.Sensitive() {
+		shown = "(hidden)"
+	}
+	return "", &ValueError{Key: k.Name, Value: shown, Want: k.want()}
+}
+
+func (k *Key) canonicalInt(value string, bits int) (string, bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, bits)
+	if err != nil {
+		return "", false
+	}
+	canon := strconv.FormatInt(n, 10)
+	return canon, canon == k.rule.also || float64(n) >= k.rule.low && float64(n) <= k.rule.high
+}
+
+func (k *Key) canonicalDouble(value string) (string, bool) {
+	x, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil || math.IsNaN(x) {
+		return "", false
+	}
+	return formatDouble(x), x >= k.rule.low && x <= k.rule.high
+}
+
+// formatDouble writes x as Java's Double.toString does.
+func formatDouble(x float64) string {
+	switch abs := math.Abs(x); {
+	case math.IsInf(x, 0):
+		return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "Inf", "Infinity", 1)
+	case abs != 0 && (abs < 1e-3 || abs >= 1e7):
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'E', -1, 64), "E")
+		if !strings.Contains(mantissa, ".") {
+			mantissa += ".0"
+		}
+		n, _ := strconv.Atoi(exponent)
+		return mantissa + "E" + strconv.Itoa(n)
+	}
+	s := strconv.FormatFloat(x, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// SplitList splits a list value at its commas and drops the blanks around each item.
+func SplitList(value string) []string {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return nil
+	}
+	items := strings.Split(value, ",")
+	for i, item := range items {
+		items[i] = strings.TrimSpace(item)
+	}
+	return items
+}
+
+func (k *Key) canonicalList(value string) (string, bool) {
+	items := SplitList(value)
+	canon := strings.Join(items, ",")
+	if k.rule.matches != nil {
+		return canon, k.rule.matches.MatchString(canon)
+	}
+	if k.rule.oneOf == nil {
+		return canon, true
+	}
+	for i, item := range items {
+		if !slices.Contains(k.rule.oneOf, item) || slices.Contains(items[:i], item) {
+			return "", false
+		}
+	}
+	return canon, true
+}
+
+func (r *rule) allowsText(value string) bool {
+	switch {
+	case r.nonEmpty:
+		return value != ""
+	case r.matches != nil:
+		return r.matches.MatchString(value)
+	case r.foldCase:
+		return slices.ContainsFunc(r.oneOf, func(s string) bool { return strings.EqualFold(s, value) })
+	case r.oneOf != nil:
+		return slices.Contains(r.oneOf, value)
+	}
+	return true
+}
+
+var typeWords = map[Type]string{
+	TypeBoolean: "true or false", TypeShort: "a whole number", TypeInt: "a whole number", TypeLong: "a whole number",
+	TypeDouble: "a number", TypeList: "a list", TypeString: "text", TypeClass: "a class name",
+}
+
+// want says in words what the key accepts.
+func (k *Key) want() string {
+	words := typeWords[k.Type]
+	switch {
+	case k.rule.words == "":
+		if k.Type == TypeInt || k.Type == TypeShort {
+			bits := map[Type]uint{TypeInt: 31, TypeShort: 15}[k.Type]
+			words += fmt.Sprintf(", %d to %d", int64(-1)<<bits, int64(1)<<bits-1)
+		}
+		return words
+	case k.Type == TypeList && k.rule.oneOf != nil:
+		return "a list of different values out of " + strings.Join(k.rule.oneOf, ", ")
+	case k.Type == TypeString || k.Type == TypeList:
+		return k.rule.words
+	}
+	return words + ", " + k.rule.words
+}
