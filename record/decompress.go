@@ -1,0 +1,192 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+// DefaultMaxDecompressed bounds what the records of one batch may take decompressed, if
+// nothing else is asked for. Kafka has no bound; a batch of 1 MiB, which is as large as
+// brokers accept without being told otherwise, may be compressed 128 fold.
+const DefaultMaxDecompressed = 128 << 20
+
+// scratchMax is the largest buffer that is kept for the next batch.
+const scratchMax = 4 << 20
+
+// A scratch is a buffer for decompressed records.
+type scratch struct{ buf []byte }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// release puts the buffer back. No view of it may be used any more.
+func (s *scratch) release() {
+	if cap(s.buf) <= scratchMax {
+		scratches.Put(s)
+	}
+}
+
+// decompress fills the buffer with the content of src. It fails with
+// ErrUnsupportedCompression, ErrDecompressedTooLarge when the content has more than limit
+// bytes, or with what the decoder says. Little more than limit is allocated in any case.
+func (s *scratch) decompress(src []byte, codec Codec, magic int8, limit int) (err error) {
+	if limit <= 0 {
+		limit = DefaultMaxDecompressed
+	}
+	dst := s.buf[:0]
+	switch codec {
+	case Gzip:
+		dst, err = gunzip(dst, src, limit)
+	case Snappy:
+		dst, err = unsnappy(dst, src, limit)
+	case LZ4:
+		dst, err = readLZ4(dst, src, limit, magic == 0)
+	case Zstd:
+		dst, err = unzstd(dst, src, limit)
+	default:
+		return fmt.Errorf("%w: codec %d", ErrUnsupportedCompression, codec)
+	}
+	if dst != nil {
+		s.buf = dst
+	}
+	if err == nil && len(dst) > limit {
+		err = ErrDecompressedTooLarge
+	}
+	return err
+}
+
+// A gunzipper is a gzip reader with its source, so that both are reused together.
+type gunzipper struct {
+	src bytes.Reader
+	gzip.Reader
+}
+
+var gunzippers = sync.Pool{New: func() any { return new(gunzipper) }}
+
+func gunzip(dst, src []byte, limit int) ([]byte, error) {
+	z := gunzippers.Get().(*gunzipper)
+	defer gunzippers.Put(z)
+	z.src.Reset(src)
+	if err := z.Reset(&z.src); err != nil {
+		return dst, unexpectedEOF(err)
+	}
+	dst = slices.Grow(dst, min(2*len(src), limit))
+	for {
+		if len(dst) > limit {
+			return dst, ErrDecompressedTooLarge
+		}
+		dst = slices.Grow(dst, 512)
+		n, err := z.Read(dst[len(dst):min(cap(dst), limit+1)])
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
+
+// unexpectedEOF keeps io.EOF for readers that reached an end they may reach.
+func unexpectedEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// zstdDecoder is safe for concurrent use. Its limit is the capacity it is given.
+var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxWindow(zstdMaxWindow))
+	if err != nil {
+		panic("BUG: options of the zstd decoder: " + err.Error())
+	}
+	return d
+})
+
+// zstdMaxWindow is what level 22, the highest, uses, and the most that Kafka's readers take.
+const zstdMaxWindow = 128 << 20
+
+// unzstd decodes into ever larger buffers: most payloads do not say how large they are
+// inside, and one that does may lie.
+func unzstd(dst, src []byte, limit int) ([]byte, error) {
+	for size := 4*len(src) + 1024; ; size = 4 * cap(dst) {
+		dst = slices.Grow(dst[:0], min(size, limit))
+		out, err := zstdDecoder().DecodeAll(src, dst[:0:min(cap(dst), limit)])
+		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+			return out, err
+		}
+		if cap(dst) >= limit {
+			return dst, ErrDecompressedTooLarge
+		}
+	}
+}
+
+var (
+	errXerialHeader = errors.New("snappy: bad header of the xerial framing")
+	errXerialBlock  = errors.New("snappy: block length of the xerial framing does not fit")
+	errSnappyLength = errors.New("snappy: block says a length that it cannot have")
+)
+
+// unsnappy decodes a payload in xerial framing, which Java's clients write, or a bare block,
+// which some others do. The header of the framing may come again between blocks, where
+// streams were joined.
+func unsnappy(dst, src []byte, limit int) ([]byte, error) {
+	if !hasXerialMagic(src) {
+		return appendSnappyBlock(dst, src, limit)
+	}
+	for len(src) > 0 {
+		if hasXerialMagic(src) {
+			if len(src) < len(xerialHeader) {
+				return dst, errXerialHeader
+			}
+			src = src[len(xerialHeader):]
+			continue
+		}
+		if len(src) < 4 {
+			return dst, errXerialBlock
+		}
+		size := int(int32(binary.BigEndian.Uint32(src)))
+		src = src[4:]
+		if size < 0 || size > len(src) {
+			return dst, errXerialBlock
+		}
+		var err error
+		if dst, err = appendSnappyBlock(dst, src[:size], limit); err != nil {
+			return dst, err
+		}
+		src = src[size:]
+	}
+	return dst, nil
+}
+
+func hasXerialMagic(src []byte) bool { return bytes.HasPrefix(src, []byte(xerialMagic)) }
+
+// appendSnappyBlock appends the content of one block. A block names its length, and the
+// densest one has 64 bytes from three: what says more is not believed.
+func appendSnappyBlock(dst, block []byte, limit int) ([]byte, error) {
+	size, err := snappy.DecodedLen(block)
+	if err != nil {
+		return dst, err
+	}
+	if size > 22*len(block) {
+		return dst, errSnappyLength
+	}
+	if size > limit-len(dst) {
+		return dst, ErrDecompressedTooLarge
+	}
+	dst = slices.Grow(dst, size)
+	if _, err := snappy.DecodeStrict(dst[len(dst):len(dst)+size], block); err != nil {
+		return dst, err
+	}
+	return dst[:len(dst)+size], nil
+}

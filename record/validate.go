@@ -1,0 +1,285 @@
+package record
+
+import (
+	"fmt"
+)
+
+// An Origin says who appends.
+type Origin int8
+
+const (
+	// Client is a producer. It may not write control records.
+	Client Origin = iota
+	// Coordinator is a part of the broker: a group or transaction coordinator.
+	Coordinator
+)
+
+// AsProduced, as a TargetCodec, keeps what the producer chose (compression.type=producer).
+const AsProduced Codec = -1
+
+// ValidateOptions are what a leader's rules for new records depend on. All of it is read
+// only, so that a log may use one for all its appends.
+type ValidateOptions struct {
+	Now           int64 // ms since 1970
+	Origin        Origin
+	TargetCodec   Codec // compression.type, AsProduced for producer
+	Level         int   // of the target codec, 0 is its default
+	TimestampType TimestampType
+
+	// A create time before Now-BeforeMaxMs or after Now+AfterMaxMs is refused. The
+	// defaults of message.timestamp.before.max.ms and after.max.ms are the largest int64
+	// and one hour.
+	BeforeMaxMs, AfterMaxMs int64
+
+	Compacted       bool // cleanup.policy contains compact: each record needs a key
+	MaxMessageBytes int  // of a batch, header included, before and after; 0 is no limit
+	MaxDecompressed int  // of the records of a batch; 0 is DefaultMaxDecompressed
+}
+
+// Validated is what may be appended once it has its base offset and leader epoch.
+type Validated struct {
+	// Set is exactly one v2 batch with offsets from 0: the bytes that were given, stamped
+	// in place, or new ones if they were Rebuilt.
+	Set             Batch
+	Rebuilt         bool // converted from an older format, or compressed anew
+	SourceCodec     Codec
+	Count           int
+	LastOffsetDelta int32
+	MaxTimestamp    int64
+	LogAppendTime   int64 // Options.Now if the timestamp type is LogAppendTime, else -1
+}
+
+// Validate applies the rules for what a leader takes from a client or coordinator, as
+// Kafka's LogValidator does and what UnifiedLog checks before it, except for those that
+// need the log. set is changed: the timestamp type of the topic and the maximum timestamp
+// are stamped on it. An incomplete batch at its end is dropped.
+//
+// Errors: *CorruptError; *InvalidRecordError, with the records to blame if it is them;
+// *TooLargeError. After an error set may be stamped in part and must not be stored.
+//
+// A v2 batch that has the topic's codec is left as it is but for the stamps, and nothing
+// is allocated for an uncompressed one. Any other set is made into one v2 batch.
+func Validate(set []byte, o *ValidateOptions) (Validated, error) {
+	first, sourceCodec, set, err := scanSet(set, o)
+	if err != nil {
+		return Validated{}, err
+	}
+	v := validation{o: o, maxTimestamp: -1}
+	target := o.TargetCodec
+	if target == AsProduced {
+		target = sourceCodec
+	}
+	var b Batch
+	rebuilt := true
+	switch {
+	case first.isMessage():
+		b, err = v.convert(set, target)
+	case sourceCodec == target || sourceCodec == None && first.IsControl():
+		rebuilt = false
+		b, err = first, v.checkInPlace(first)
+	default:
+		b, err = v.recompress(first, target)
+	}
+	if err != nil {
+		return Validated{}, err
+	}
+	if rebuilt && tooLarge(b, o) {
+		return Validated{}, &TooLargeError{Size: len(b), Max: o.MaxMessageBytes}
+	}
+	result := Validated{
+		Set:             b,
+		Rebuilt:         rebuilt,
+		SourceCodec:     sourceCodec,
+		Count:           int(b.Count()),
+		LastOffsetDelta: b.LastOffsetDelta(),
+		MaxTimestamp:    b.MaxTimestamp(),
+		LogAppendTime:   -1,
+	}
+	if o.TimestampType == LogAppendTime {
+		result.LogAppendTime = o.Now
+	}
+	return result, nil
+}
+
+// scanSet checks the batches of a set without looking inside, and returns the first, the
+// codec of the last compressed one, and the set without an incomplete tail.
+func scanSet(set []byte, o *ValidateOptions) (first Batch, codec Codec, whole []byte, err error) {
+	size := 0
+	for size < len(set) {
+		b, err := First(set[size:])
+		if err == ErrShort {
+			break
+		}
+		if err == nil {
+			err = checkBatch(b, first, o)
+		}
+		if err != nil {
+			return nil, None, nil, at(size, err)
+		}
+		if first == nil {
+			first = b
+		}
+		if c := b.Codec(); c != None {
+			codec = c
+		}
+		size += len(b)
+	}
+	switch {
+	case first == nil:
+		err = invalid("no batch at all")
+	case len(first) < size && (!first.isMessage() || codec != None):
+		err = invalid("more than one batch")
+	}
+	return first, codec, set[:size], err
+}
+
+// at adds the position of the batch in the set to an error about it.
+func at(position int, err error) error {
+	if e, ok := err.(*CorruptError); ok {
+		e.Position = position
+	}
+	return err
+}
+
+// checkBatch checks size, checksum and header of a batch; first is nil or the set's first.
+func checkBatch(b, first Batch, o *ValidateOptions) error {
+	switch {
+	case o.Origin == Client && !b.isMessage() && b.BaseOffset() != 0:
+		return invalid("base offset %d, must be 0", b.BaseOffset())
+	case tooLarge(b, o):
+		return &TooLargeError{Size: len(b), Max: o.MaxMessageBytes}
+	}
+	if err := b.checkCRC(); err != nil {
+		return err
+	}
+	switch codec := b.Codec(); {
+	case first != nil && b.Magic() != first.Magic():
+		return invalid("batch of format v%d after one of v%d", b.Magic(), first.Magic())
+	case codec > Zstd:
+		return &InvalidRecordError{Reason: fmt.Sprintf("codec %d", codec), Err: ErrUnsupportedCompression}
+	case b.isMessage():
+		return nil
+	}
+	return checkHeader(b, o)
+}
+
+func tooLarge(b Batch, o *ValidateOptions) bool {
+	return o.MaxMessageBytes > 0 && len(b) > o.MaxMessageBytes
+}
+
+// checkHeader checks the fields of a v2 batch against each other.
+func checkHeader(b Batch, o *ValidateOptions) error {
+	switch {
+	case b.LastOffsetDelta() < 0:
+		return invalid("offset range [%d, %d]", b.BaseOffset(), b.LastOffset())
+	case b.Count() <= 0:
+		return invalid("record count %d", b.Count())
+	case b.Count()-1 != b.LastOffsetDelta():
+		return invalid("%d records in offset range [%d, %d]", b.Count(), b.BaseOffset(), b.LastOffset())
+	case o.Origin != Client:
+		return nil
+	case b.IsControl():
+		return invalid("clients may not write control records")
+	case b.ProducerID() != -1 && b.BaseSequence() < 0:
+		return invalid("sequence %d of producer %d", b.BaseSequence(), b.ProducerID())
+	}
+	return nil
+}
+
+// recordErrorsMax bounds how many records an error blames. Kafka blames all of them.
+const recordErrorsMax = 1000
+
+// A validation collects what is found while going over records.
+type validation struct {
+	o            *ValidateOptions
+	maxTimestamp int64
+	faults       *InvalidRecordError // nil while there is none
+}
+
+// checkInPlace checks the records of a v2 batch and stamps it.
+func (v *validation) checkInPlace(b Batch) error {
+	if b.Codec() == None {
+		c, _ := b.open(nil, 0) // count is checked
+		return v.checkAndStamp(b, &c)
+	}
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	c, err := b.open(s, v.o.MaxDecompressed)
+	if err != nil {
+		return err
+	}
+	return v.checkAndStamp(b, &c)
+}
+
+func (v *validation) checkAndStamp(b Batch, c *cursor) error {
+	if err := v.checkRecords(b, c); err != nil {
+		return err
+	}
+	if v.o.TimestampType == LogAppendTime {
+		b.SetMaxTimestamp(LogAppendTime, v.o.Now)
+	} else {
+		b.SetMaxTimestamp(CreateTime, v.maxTimestamp)
+	}
+	return nil
+}
+
+// checkRecords goes over the records of a v2 batch. Their offsets have to be 0, 1, 2 ...
+func (v *validation) checkRecords(b Batch, c *cursor) error {
+	claims, baseTimestamp := b.TimestampType(), b.BaseTimestamp()
+	for c.next() {
+		index := c.read - 1
+		if c.offsetDelta != index {
+			return invalid("record %d has offset delta %d", index, c.offsetDelta)
+		}
+		timestamp := baseTimestamp + c.timestampDelta
+		if claims == LogAppendTime {
+			timestamp = b.MaxTimestamp()
+		}
+		v.checkRecord(index, c.key != nil, timestamp, claims)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return v.result()
+}
+
+// checkRecord checks the key and the timestamp of one record.
+func (v *validation) checkRecord(index int32, hasKey bool, timestamp int64, claims TimestampType) {
+	o := v.o
+	v.maxTimestamp = max(v.maxTimestamp, timestamp)
+	switch {
+	case o.Compacted && !hasKey:
+		v.blame(index, false, "compacted topic cannot accept a record without key")
+	case o.TimestampType == CreateTime && timestamp != -1:
+		if timestamp < o.Now-o.BeforeMaxMs || timestamp-o.AfterMaxMs > o.Now {
+			v.blameTimestamp(index, timestamp)
+		}
+	case claims == LogAppendTime:
+		v.blame(index, true, "producer must not set the timestamp type to LogAppendTime")
+	}
+}
+
+func (v *validation) blameTimestamp(index int32, timestamp int64) {
+	o := v.o
+	v.blame(index, true, fmt.Sprintf("timestamp %d is out of range [%d, %d]",
+		timestamp, o.Now-o.BeforeMaxMs, o.Now+o.AfterMaxMs))
+}
+
+func (v *validation) blame(index int32, timestamp bool, message string) {
+	if v.faults == nil {
+		v.faults = new(InvalidRecordError)
+	}
+	v.faults.Timestamp = v.faults.Timestamp || timestamp
+	if len(v.faults.Records) < recordErrorsMax {
+		v.faults.Records = append(v.faults.Records, RecordError{Index: index, Message: message})
+	}
+}
+
+// result returns what was blamed, as an error.
+func (v *validation) result() error {
+	if v.faults == nil {
+		return nil
+	}
+	v.faults.Reason = "one or more records have been rejected"
+	return v.faults
+}
