@@ -1,0 +1,76 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// tableSizeMax bounds what is read into memory: a million partitions with the longest
+// topic names.
+const tableSizeMax = 300 << 20
+
+// readTable calls entry with the fields of each line below the two header lines. It is
+// what all checkpoint files have in common.
+func readTable(fsys vfs.FS, path string, fieldCount int, entry func(fields [][]byte) error) error {
+	data, err := vfs.ReadFile(fsys, path, tableSizeMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if line, err := parseTable(data, fieldCount, entry); err != nil {
+		return &CorruptError{Path: path, Line: line, Err: err}
+	}
+	return nil
+}
+
+// parseTable returns the line that is wrong beside the error.
+func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) (line int, err error) {
+	want, got := int64(0), int64(0)
+	for text := range bytes.Lines(data) {
+		line++
+		switch line {
+		case 1:
+			err = checkVersion(text)
+		case 2:
+			want, err = strconv.ParseInt(trim(text), 10, 32)
+		default:
+			got++
+			fields := bytes.Fields(text)
+			if len(fields) != fieldCount {
+				return line, fmt.Errorf("%d fields, want %d", len(fields), fieldCount)
+			}
+			err = entry(fields)
+		}
+		if err != nil {
+			return line, err
+		}
+	}
+	if got != want {
+		return 0, fmt.Errorf("%d entries, the header says %d", got, want)
+	}
+	return 0, nil
+}
+
+func checkVersion(text []byte) error {
+	version, err := strconv.ParseInt(trim(text), 10, 32)
+	if err == nil && version != 0 {
+		err = fmt.Errorf("version %d, want 0", version)
+	}
+	return err
+}
+
+func trim(line []byte) string { return string(bytes.TrimSpace(line)) }
+
+// appendTableHeader begins a file of count entries.
+func appendTableHeader(b []byte, count int) []byte {
+	b = append(b, "0\n"...)
+	b = strconv.AppendInt(b, int64(count), 10)
+	return append(b, '\n')
+}
