@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/wire"
 )
 
@@ -17,8 +19,10 @@ import (
 type Deps struct {
 	NodeID    int32
 	ClusterID string
-	Now       func() time.Time // nil: time.Now
-	Logger    *slog.Logger     // nil: no log
+	Config    func() *config.Broker  // as it is now: server.properties and dynamic values
+	Metadata  func() *metadata.Image // as this node knows it
+	Now       func() time.Time       // nil: time.Now
+	Logger    *slog.Logger           // nil: no log
 }
 
 // A Server answers requests. It is a wire.Handler.
