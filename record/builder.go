@@ -33,6 +33,10 @@ type BuilderOptions struct {
 	DeleteHorizon int64
 }
 
+// batchSizeMax is the largest size that a batch may have before it is compressed. With a
+// codec that cannot make it smaller it still fits the length field.
+const batchSizeMax = 1<<31 - 64<<20
+
 // A Builder makes one v2 batch, and after Reset another. It is for one goroutine.
 type Builder struct {
 	opts          BuilderOptions
@@ -52,7 +56,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 
 // Reset starts another batch. What Build returned before stays valid.
 func (b *Builder) Reset(o BuilderOptions) {
-	*b = Builder{opts: o, lastOffset: o.BaseOffset - 1, baseTimestamp: -1, maxTimestamp: -1}
+	*b = Builder{opts: o, plain: b.plain[:0], lastOffset: o.BaseOffset - 1, baseTimestamp: -1, maxTimestamp: -1}
 }
 
 // Append adds a copy of a record. Its offset must be above the one before and not below
@@ -70,11 +74,12 @@ func (b *Builder) Append(r Record) error {
 			b.baseTimestamp = b.opts.DeleteHorizon
 		}
 	}
-	size := recordSize(&r, r.Timestamp-b.baseTimestamp, r.Offset-b.opts.BaseOffset)
-	if int64(size) > math.MaxInt32-int64(len(b.plain))-binary.MaxVarintLen32 {
-		return fmt.Errorf("record of %d bytes does not fit in a batch", size)
+	timestampDelta, offsetDelta := r.Timestamp-b.baseTimestamp, r.Offset-b.opts.BaseOffset
+	size := recordSize(&r, timestampDelta, offsetDelta)
+	if size > batchSizeMax-binary.MaxVarintLen32-len(b.plain) {
+		return fmt.Errorf("record of %d bytes does not fit in a batch of %d", size, len(b.plain))
 	}
-	b.plain = appendRecord(b.plain, &r, size, r.Timestamp-b.baseTimestamp, r.Offset-b.opts.BaseOffset)
+	b.plain = appendRecord(b.plain, &r, size, timestampDelta, offsetDelta)
 	b.count++
 	b.lastOffset = r.Offset
 	b.maxTimestamp = max(b.maxTimestamp, r.Timestamp)
@@ -97,10 +102,12 @@ func (b *Builder) Build() []byte {
 	if b.count == 0 {
 		return nil
 	}
-	batch := Batch(b.plain)
-	if b.opts.Codec != None {
-		batch = compress(append(make([]byte, 0, HeaderSize+len(b.plain)/2), b.plain[:HeaderSize]...),
-			b.plain[HeaderSize:], b.opts.Codec, b.opts.Level, 2)
+	batch := b.plain
+	if b.opts.Codec == None {
+		b.plain = nil // it is the caller's now
+	} else {
+		batch = make([]byte, HeaderSize, HeaderSize+len(b.plain)/2)
+		batch = compress(batch, b.plain[HeaderSize:], b.opts.Codec, b.opts.Level, 2)
 	}
 	b.putHeader(batch)
 	return batch

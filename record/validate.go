@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 )
 
 // An Origin says who appends.
@@ -52,10 +53,11 @@ type Validated struct {
 // Validate applies the rules for what a leader takes from a client or coordinator, as
 // Kafka's LogValidator does and what UnifiedLog checks before it, except for those that
 // need the log. set is changed: the timestamp type of the topic and the maximum timestamp
-// are stamped on it. An incomplete batch at its end is dropped.
+// are stamped on it. An incomplete batch at its end is dropped. After an error set is as it
+// was.
 //
 // Errors: *CorruptError; *InvalidRecordError, with the records to blame if it is them;
-// *TooLargeError. After an error set may be stamped in part and must not be stored.
+// *TooLargeError.
 //
 // A v2 batch that has the topic's codec is left as it is but for the stamps, and nothing
 // is allocated for an uncompressed one. Any other set is made into one v2 batch.
@@ -251,18 +253,21 @@ func (v *validation) checkRecord(index int32, hasKey bool, timestamp int64, clai
 	case o.Compacted && !hasKey:
 		v.blame(index, false, "compacted topic cannot accept a record without key")
 	case o.TimestampType == CreateTime && timestamp != -1:
-		if timestamp < o.Now-o.BeforeMaxMs || timestamp-o.AfterMaxMs > o.Now {
-			v.blameTimestamp(index, timestamp)
+		if timestamp < o.Now-o.BeforeMaxMs || timestamp > o.latest() {
+			v.blame(index, true, fmt.Sprintf("timestamp %d is out of range [%d, %d]",
+				timestamp, o.Now-o.BeforeMaxMs, o.latest()))
 		}
 	case claims == LogAppendTime:
 		v.blame(index, true, "producer must not set the timestamp type to LogAppendTime")
 	}
 }
 
-func (v *validation) blameTimestamp(index int32, timestamp int64) {
-	o := v.o
-	v.blame(index, true, fmt.Sprintf("timestamp %d is out of range [%d, %d]",
-		timestamp, o.Now-o.BeforeMaxMs, o.Now+o.AfterMaxMs))
+// latest returns Now + AfterMaxMs, or the largest int64 if that is beyond it.
+func (o *ValidateOptions) latest() int64 {
+	if o.AfterMaxMs > math.MaxInt64-o.Now {
+		return math.MaxInt64
+	}
+	return o.Now + o.AfterMaxMs
 }
 
 func (v *validation) blame(index int32, timestamp bool, message string) {
