@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
@@ -30,9 +31,10 @@ type edit struct {
 	img    *Image // not yet visible to anyone else
 	delta  *Delta
 
-	topics   cowEdit[string, *Topic]
-	topicIDs cowEdit[uuid.UUID, *Topic]
-	configs  cowEdit[ConfigResource, map[string]string]
+	topics     cowEdit[string, *Topic]
+	topicIDs   cowEdit[uuid.UUID, *Topic]
+	collisions cowEdit[string, string]
+	configs    cowEdit[ConfigResource, map[string]string]
 
 	ownedTopics  map[*Topic]bool                 // topics of the next image only
 	pending      map[*Topic]map[int32]*Partition // partitions that came before lower numbers
@@ -46,7 +48,7 @@ func newEdit(before *Image) *edit {
 	img := *before
 	return &edit{
 		before: before, img: &img, delta: &Delta{Before: before, After: &img},
-		topics: before.topics.edit(), topicIDs: before.topicIDs.edit(), configs: before.configs.edit(),
+		topics: before.topics.edit(), topicIDs: before.topicIDs.edit(), collisions: before.collisions.edit(), configs: before.configs.edit(),
 		ownedTopics: map[*Topic]bool{}, pending: map[*Topic]map[int32]*Partition{},
 		ownedConfigs: map[ConfigResource]bool{}, changed: map[string]bool{}, brokers: map[int32]bool{},
 	}
@@ -66,7 +68,7 @@ func own[K comparable, V any](m *map[K]V, owned *bool) map[K]V {
 func (e *edit) apply(r Record) error {
 	switch r := r.(type) {
 	case *TopicRecord:
-		return e.topic(r)
+		return e.newTopic(r)
 	case *PartitionRecord:
 		return e.partition(r)
 	case *PartitionChangeRecord:
@@ -123,16 +125,19 @@ func (e *edit) apply(r Record) error {
 	return nil
 }
 
-func (e *edit) topic(r *TopicRecord) error {
-	if t, _ := e.topics.get(r.Name); t != nil {
+func (e *edit) newTopic(r *TopicRecord) error {
+	if t := e.topics.at(r.Name); t != nil {
 		return fmt.Errorf("topic %q exists with id %s", r.Name, t.ID)
 	}
-	if t, _ := e.topicIDs.get(r.TopicID); t != nil {
+	if t := e.topicIDs.at(r.TopicID); t != nil {
 		return fmt.Errorf("topic id %s exists with name %q", r.TopicID, t.Name)
 	}
 	t := &Topic{Name: r.Name, ID: r.TopicID}
 	e.ownedTopics[t] = true
 	e.putTopic(t)
+	if strings.ContainsAny(t.Name, "._") {
+		e.collisions.put(topic.CollisionKey(t.Name), t.Name)
+	}
 	return nil
 }
 
@@ -144,7 +149,7 @@ func (e *edit) putTopic(t *Topic) {
 
 // ownTopic returns a topic that may be changed.
 func (e *edit) ownTopic(id uuid.UUID) (*Topic, error) {
-	t, _ := e.topicIDs.get(id)
+	t := e.topicIDs.at(id)
 	if t == nil {
 		return nil, fmt.Errorf("no topic has the id %s", id)
 	}
@@ -267,15 +272,18 @@ func carryDirectories(p *Partition, replicas []int32) []uuid.UUID {
 }
 
 func (e *edit) removeTopic(r *RemoveTopicRecord) error {
-	t, _ := e.topicIDs.get(r.TopicID)
+	t := e.topicIDs.at(r.TopicID)
 	if t == nil {
 		return fmt.Errorf("no topic has the id %s", r.TopicID)
 	}
 	e.topics.remove(t.Name)
 	e.topicIDs.remove(t.ID)
+	if key := topic.CollisionKey(t.Name); t.Name == e.collisions.at(key) {
+		e.collisions.remove(key)
+	}
 	delete(e.pending, t)
 	e.changed[t.Name] = true
-	if resource := (ConfigResource{ResourceTopic, t.Name}); e.configsOf(resource) != nil {
+	if resource := (ConfigResource{ResourceTopic, t.Name}); e.configs.at(resource) != nil {
 		e.configs.remove(resource)
 		e.ownedConfigs[resource] = false
 		e.delta.Configs = append(e.delta.Configs, resource)
@@ -301,7 +309,7 @@ func (e *edit) clearELR(r *ClearElrRecord) {
 		}
 	}
 	if r.TopicName != "" {
-		if t, _ := e.topics.get(r.TopicName); t != nil {
+		if t := e.topics.at(r.TopicName); t != nil {
 			clearTopic(t)
 		}
 		return
@@ -315,11 +323,9 @@ func (e *edit) clearELR(r *ClearElrRecord) {
 	}
 }
 
-func (e *edit) configsOf(r ConfigResource) map[string]string { c, _ := e.configs.get(r); return c }
-
 func (e *edit) config(r *ConfigRecord) {
 	resource := ConfigResource{r.ResourceType, r.ResourceName}
-	values := e.configsOf(resource)
+	values := e.configs.at(resource)
 	if !e.ownedConfigs[resource] {
 		e.ownedConfigs[resource] = true
 		if values = maps.Clone(values); values == nil {
@@ -442,7 +448,8 @@ func (e *edit) finish(offset int64, epoch int32) (*Image, *Delta, error) {
 	}
 	img, d := e.img, e.delta
 	img.Offset, img.Epoch = offset, epoch
-	img.topics, img.topicIDs, img.configs = e.topics.cowMap, e.topicIDs.cowMap, e.configs.cowMap
+	img.topics, img.topicIDs = e.topics.cowMap, e.topicIDs.cowMap
+	img.collisions, img.configs = e.collisions.cowMap, e.configs.cowMap
 	for name := range e.changed {
 		e.finishTopic(e.before.Topic(name), img.Topic(name))
 	}

@@ -20,13 +20,13 @@ type cowMap[K comparable, V any] struct {
 
 func shardOf[K comparable](k K) uint8 { return uint8(maphash.Comparable(cowSeed, k)) }
 
-func (m cowMap[K, V]) get(k K) (V, bool) {
+// at returns the value of k, or the zero value.
+func (m cowMap[K, V]) at(k K) V {
 	if m.shards == nil {
 		var zero V
-		return zero, false
+		return zero
 	}
-	v, ok := m.shards[shardOf(k)][k]
-	return v, ok
+	return m.shards[shardOf(k)][k]
 }
 
 // all walks the entries in no order.
@@ -80,9 +80,8 @@ func (e *cowEdit[K, V]) put(k K, v V) {
 }
 
 func (e *cowEdit[K, V]) remove(k K) {
-	if _, ok := e.get(k); !ok {
-		return
-	}
-	delete(e.shard(k), k)
-	e.size--
+	shard := e.shard(k)
+	before := len(shard)
+	delete(shard, k)
+	e.size += len(shard) - before
 }

@@ -34,7 +34,8 @@ type Image struct {
 	controllers  map[int32]*RegisterControllerRecord
 	topics       cowMap[string, *Topic]
 	topicIDs     cowMap[uuid.UUID, *Topic]
-	partitions   int // of all topics
+	collisions   cowMap[string, string] // topic.CollisionKey to the name, of names with '.' or '_'
+	partitions   int                    // of all topics
 	configs      cowMap[ConfigResource, map[string]string]
 	clientQuotas map[string]*ClientQuota // by QuotaEntity.key
 	acls         map[uuid.UUID]*AccessControlEntryRecord
@@ -128,10 +129,18 @@ type ClientQuota struct {
 }
 
 // Topic returns the topic of that name, or nil.
-func (i *Image) Topic(name string) *Topic { t, _ := i.topics.get(name); return t }
+func (i *Image) Topic(name string) *Topic { return i.topics.at(name) }
 
 // TopicByID returns the topic with that id, or nil.
-func (i *Image) TopicByID(id uuid.UUID) *Topic { t, _ := i.topicIDs.get(id); return t }
+func (i *Image) TopicByID(id uuid.UUID) *Topic { return i.topicIDs.at(id) }
+
+// CollidingTopic returns a topic whose name differs from name only in '.' and '_', or "".
+func (i *Image) CollidingTopic(name string) string {
+	if other := i.collisions.at(topic.CollisionKey(name)); other != name {
+		return other
+	}
+	return ""
+}
 
 // Topics walks all topics in no order.
 func (i *Image) Topics() iter.Seq[*Topic] {
@@ -178,7 +187,7 @@ func (i *Image) Brokers() []*Broker {
 }
 
 // Configs returns the configurations set on a resource; nil when there are none.
-func (i *Image) Configs(r ConfigResource) map[string]string { c, _ := i.configs.get(r); return c }
+func (i *Image) Configs(r ConfigResource) map[string]string { return i.configs.at(r) }
 
 // TopicConfigs returns the configurations set on a topic; nil when there are none.
 func (i *Image) TopicConfigs(name string) map[string]string {

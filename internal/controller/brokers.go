@@ -1,0 +1,177 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// A Registration is what a broker says of itself when it starts.
+type Registration struct {
+	ID            int32
+	IncarnationID uuid.UUID // new for each start of the process
+	Endpoints     []metadata.BrokerEndpoint
+	Features      []metadata.BrokerFeature
+	Rack          *string
+	LogDirs       []uuid.UUID
+
+	// PreviousEpoch is the broker epoch of the life that ended with a clean stop of all log
+	// directories, -1 when unknown (file .kafka_cleanshutdown).
+	PreviousEpoch int64
+}
+
+// RegisterBroker registers a broker and lets it take part at once: it has all the metadata that
+// there is when this returns. It becomes leader of the partitions that have none and may have
+// it. After an unclean stop the partitions that it led get a new leader epoch, since their
+// logs may have lost their ends. It returns the broker epoch.
+func (c *Controller) RegisterBroker(ctx context.Context, r Registration) (epoch int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	epoch = c.opts.Quorum.NextOffset()
+	records, err := registerBroker(c.opts.Quorum.Image(), r, epoch)
+	if err != nil {
+		return -1, err
+	}
+	return epoch, c.commitLocked(ctx, records)
+}
+
+func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadata.Record, error) {
+	if err := checkRegistration(img, r); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.Endpoints, func(a, b metadata.BrokerEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Features, func(a, b metadata.BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
+	old := img.Broker(r.ID)
+	clean := old != nil && old.Epoch == r.PreviousEpoch
+	records := []metadata.Record{
+		&metadata.RegisterBrokerRecord{
+			BrokerID: r.ID, IncarnationID: r.IncarnationID, BrokerEpoch: epoch, EndPoints: r.Endpoints, Features: r.Features,
+			Rack: r.Rack, LogDirs: slices.SortedFunc(slices.Values(r.LogDirs), compareIDs), Fenced: true,
+		},
+		&metadata.BrokerRegistrationChangeRecord{BrokerID: r.ID, BrokerEpoch: epoch, Fenced: -1},
+	}
+	for _, name := range img.TopicNames() {
+		t := img.Topic(name)
+		for n, p := range t.Partitions {
+			if change := elect(p, r, clean); change != nil {
+				change.TopicID, change.PartitionID = t.ID, int32(n)
+				records = append(records, change)
+			}
+		}
+	}
+	return records, nil
+}
+
+func compareIDs(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
+
+func checkRegistration(img *metadata.Image, r Registration) error {
+	switch {
+	case r.ID < 0:
+		return refuse(InvalidRegistration, "Broker id %d is negative.", r.ID)
+	case r.IncarnationID.IsZero():
+		return refuse(InvalidRegistration, "Broker %d has no incarnation id.", r.ID)
+	case len(r.Endpoints) == 0:
+		return refuse(InvalidRegistration, "Broker %d has no listener.", r.ID)
+	case len(r.LogDirs) == 0:
+		return refuse(InvalidRegistration, "No directories specified in request")
+	}
+	seen := map[uuid.UUID]bool{}
+	for _, dir := range r.LogDirs {
+		if dir.IsReserved() {
+			return refuse(InvalidRegistration, "Reserved directory ID in request")
+		}
+		if seen[dir] {
+			return refuse(InvalidRegistration, "Duplicate directory ID in request")
+		}
+		seen[dir] = true
+	}
+	return checkForeignDirs(img, r, seen)
+}
+
+// checkForeignDirs refuses a directory that another broker has.
+func checkForeignDirs(img *metadata.Image, r Registration, dirs map[uuid.UUID]bool) error {
+	for _, b := range img.Brokers() {
+		if b.ID == r.ID {
+			continue
+		}
+		for _, dir := range b.LogDirs {
+			if dirs[dir] {
+				return refuse(InvalidRegistration, "Broker %d is already registered with directory %s", b.ID, dir)
+			}
+		}
+	}
+	return nil
+}
+
+// elect returns the change that a broker's return makes to a partition, or nil.
+func elect(p *metadata.Partition, r Registration, clean bool) *metadata.PartitionChangeRecord {
+	leaderless := p.Leader == metadata.NoLeader
+	eligible := slices.Contains(p.ISR, r.ID) || len(p.ISR) == 0 && slices.Contains(p.ELR, r.ID)
+	change := metadata.NewPartitionChangeRecord()
+	changed := false
+	if leaderless && eligible || p.Leader == r.ID && !clean {
+		change.Leader, changed = r.ID, true
+		if len(p.ISR) == 0 { // elected from the ELR, which the ISR replaces
+			change.ISR, change.EligibleLeaderReplicas, change.LastKnownELR = []int32{r.ID}, []int32{}, []int32{}
+		}
+	}
+	if dirs := movedDirectories(p, r); dirs != nil {
+		change.Directories, changed = dirs, true
+	}
+	if !changed {
+		return nil
+	}
+	return change
+}
+
+// movedDirectories returns the directories of the replicas when the one of the broker is not
+// known but can only be one, or when its directory is no longer among the broker's.
+func movedDirectories(p *metadata.Partition, r Registration) []uuid.UUID {
+	at := slices.Index(p.Replicas, r.ID)
+	if at < 0 {
+		return nil
+	}
+	dir, _ := p.Directory(r.ID)
+	if slices.Contains(r.LogDirs, dir) {
+		return nil
+	}
+	want := uuid.Unassigned
+	if len(r.LogDirs) == 1 {
+		want = r.LogDirs[0]
+	}
+	if dir == want {
+		return nil
+	}
+	dirs := make([]uuid.UUID, len(p.Replicas))
+	for i, id := range p.Replicas {
+		dirs[i], _ = p.Directory(id)
+	}
+	dirs[at] = want
+	return dirs
+}
+
+// producerIDBlock is how many producer ids a broker gets at a time.
+const producerIDBlock = 1000
+
+// AllocateProducerIDs takes a block of producer ids that were never handed out, [first,
+// first+count), for a broker. It is committed when this returns.
+func (c *Controller) AllocateProducerIDs(ctx context.Context, broker int32, brokerEpoch int64) (first int64, count int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	img := c.opts.Quorum.Image()
+	switch b := img.Broker(broker); {
+	case b == nil:
+		return 0, 0, refuse(BrokerIDNotRegistered, "Broker %d is not registered.", broker)
+	case b.Epoch != brokerEpoch:
+		return 0, 0, refuse(StaleBrokerEpoch, "Expected broker epoch %d, but got broker epoch %d", b.Epoch, brokerEpoch)
+	}
+	first = img.NextProducerID
+	record := &metadata.ProducerIdsRecord{BrokerID: broker, BrokerEpoch: brokerEpoch, NextProducerID: first + producerIDBlock}
+	if err := c.commitLocked(ctx, []metadata.Record{record}); err != nil {
+		return 0, 0, err
+	}
+	return first, producerIDBlock, nil
+}

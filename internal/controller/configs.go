@@ -1,0 +1,238 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/metadata"
+)
+
+// A ConfigOp says what to do with one key.
+type ConfigOp int8
+
+// The operations of IncrementalAlterConfigs, with Kafka's numbers.
+const (
+	ConfigSet      ConfigOp = 0
+	ConfigDelete   ConfigOp = 1 // back to the default
+	ConfigAppend   ConfigOp = 2 // of items to a list, those that are not there
+	ConfigSubtract ConfigOp = 3 // of items from a list
+)
+
+// A ConfigChange changes one key.
+type ConfigChange struct {
+	Key   string
+	Op    ConfigOp
+	Value *string // not for ConfigDelete
+}
+
+// An AlterConfig changes keys of one resource.
+type AlterConfig struct {
+	Resource metadata.ConfigResource
+	Changes  []ConfigChange
+}
+
+// IncrementalAlterConfigs changes single keys and returns one error (or nil) for each
+// resource, in order. The changes of one resource happen together or not at all.
+func (c *Controller) IncrementalAlterConfigs(ctx context.Context, resources []AlterConfig, validateOnly bool) ([]error, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	img := c.opts.Quorum.Image()
+	var records []metadata.Record
+	results := make([]error, len(resources))
+	count := countResources(resources, func(r AlterConfig) metadata.ConfigResource { return r.Resource })
+	for i, r := range resources {
+		if count[r.Resource] > 1 {
+			results[i] = duplicateResource()
+			continue
+		}
+		changed, err := alterConfig(img, r, &c.opts)
+		results[i] = err
+		records = append(records, changed...)
+	}
+	if validateOnly {
+		return results, nil
+	}
+	return results, c.commitLocked(ctx, records)
+}
+
+// A ReplaceConfigs gives a resource a new set of configurations.
+type ReplaceConfigs struct {
+	Resource metadata.ConfigResource
+	Configs  map[string]*string // keys that are nil or not there go back to their default
+}
+
+// AlterConfigs replaces all configurations of resources and returns one error (or nil) for
+// each, in order.
+func (c *Controller) AlterConfigs(ctx context.Context, resources []ReplaceConfigs, validateOnly bool) ([]error, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	img := c.opts.Quorum.Image()
+	var records []metadata.Record
+	results := make([]error, len(resources))
+	count := countResources(resources, func(r ReplaceConfigs) metadata.ConfigResource { return r.Resource })
+	for i, r := range resources {
+		if count[r.Resource] > 1 {
+			results[i] = duplicateResource()
+			continue
+		}
+		changed, err := replaceConfigs(img, r, &c.opts)
+		results[i] = err
+		records = append(records, changed...)
+	}
+	if validateOnly {
+		return results, nil
+	}
+	return results, c.commitLocked(ctx, records)
+}
+
+func countResources[T any](list []T, resource func(T) metadata.ConfigResource) map[metadata.ConfigResource]int {
+	count := make(map[metadata.ConfigResource]int, len(list))
+	for _, e := range list {
+		count[resource(e)]++
+	}
+	return count
+}
+
+func duplicateResource() error {
+	return refuse(InvalidRequest, "Each resource must appear at most once.")
+}
+
+func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Record, error) {
+	if err := checkResource(img, r.Resource); err != nil {
+		return nil, err
+	}
+	before := img.Configs(r.Resource)
+	after := maps.Clone(before)
+	if after == nil {
+		after = map[string]string{}
+	}
+	touched := map[string]bool{}
+	for _, change := range r.Changes {
+		if touched[change.Key] {
+			return nil, refuse(InvalidRequest, "Error due to duplicate config keys")
+		}
+		touched[change.Key] = true
+		if err := applyChange(after, r.Resource, change, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.ValidateConfigs(r.Resource, after); err != nil {
+		return nil, refuse(InvalidConfig, "%v", err)
+	}
+	return configRecords(r.Resource, before, after, touched), nil
+}
+
+// applyChange changes one key of after.
+func applyChange(after map[string]string, r metadata.ConfigResource, c ConfigChange, o *Options) error {
+	switch {
+	case c.Op == ConfigDelete:
+		delete(after, c.Key)
+		return nil
+	case c.Op < ConfigSet || c.Op > ConfigSubtract:
+		return refuse(InvalidRequest, "Unknown operation type %d for config %s", c.Op, c.Key)
+	case c.Value == nil:
+		return refuse(InvalidRequest, "Null value not supported for : %s", c.Key)
+	case c.Op == ConfigSet:
+		after[c.Key] = *c.Value
+		return nil
+	}
+	current, isList := o.ListConfig(r, c.Key)
+	if !isList {
+		name := map[ConfigOp]string{ConfigAppend: "APPEND", ConfigSubtract: "SUBTRACT"}[c.Op]
+		return refuse(InvalidConfig, "Can't %s to key %s because its type is not LIST.", name, c.Key)
+	}
+	if set, ok := after[c.Key]; ok {
+		current = set
+	}
+	items := splitList(current)
+	for _, item := range splitList(*c.Value) {
+		at := slices.Index(items, item)
+		switch {
+		case c.Op == ConfigAppend && at < 0:
+			items = append(items, item)
+		case c.Op == ConfigSubtract && at >= 0:
+			items = slices.Delete(items, at, at+1)
+		}
+	}
+	after[c.Key] = strings.Join(items, ",")
+	return nil
+}
+
+// splitList splits a value of list type; the empty string is the empty list.
+func splitList(value string) []string {
+	var items []string
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+func replaceConfigs(img *metadata.Image, r ReplaceConfigs, o *Options) ([]metadata.Record, error) {
+	if err := checkResource(img, r.Resource); err != nil {
+		return nil, err
+	}
+	before := img.Configs(r.Resource)
+	after, touched := map[string]string{}, map[string]bool{}
+	for key, value := range r.Configs {
+		if value != nil {
+			after[key] = *value
+			touched[key] = true
+		}
+	}
+	if err := o.ValidateConfigs(r.Resource, after); err != nil {
+		return nil, refuse(InvalidConfig, "%v", err)
+	}
+	for key := range before {
+		touched[key] = true
+	}
+	return configRecords(r.Resource, before, after, touched), nil
+}
+
+// configRecords writes the touched keys, also those that keep their value: setting a key again
+// makes brokers read again what it points to (KAFKA-14136).
+func configRecords(r metadata.ConfigResource, before, after map[string]string, touched map[string]bool) []metadata.Record {
+	var records []metadata.Record
+	for _, key := range slices.Sorted(maps.Keys(touched)) {
+		record := &metadata.ConfigRecord{ResourceType: r.Type, ResourceName: r.Name, Name: key}
+		if value, ok := after[key]; ok {
+			record.Value = &value
+		} else if _, was := before[key]; !was {
+			continue
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// checkResource refuses resources that do not exist.
+func checkResource(img *metadata.Image, r metadata.ConfigResource) error {
+	switch r.Type {
+	case metadata.ResourceTopic:
+		if img.Topic(r.Name) == nil {
+			return refuse(UnknownTopicOrPartition, "The topic '%s' does not exist.", r.Name)
+		}
+	case metadata.ResourceBroker:
+		if r.Name == "" {
+			return nil
+		}
+		id, err := strconv.ParseInt(r.Name, 10, 32)
+		if err != nil {
+			return refuse(InvalidRequest, "Invalid broker name %q", r.Name)
+		}
+		if img.Broker(int32(id)) == nil {
+			return refuse(BrokerIDNotRegistered, "No broker with id %d found.", id)
+		}
+	case metadata.ResourceClientMetrics, metadata.ResourceGroup:
+		if r.Name == "" {
+			return refuse(InvalidRequest, "Default resources are not allowed for configs of type %d.", r.Type)
+		}
+	default:
+		return refuse(InvalidRequest, "Unsupported config resource type %d.", r.Type)
+	}
+	return nil
+}

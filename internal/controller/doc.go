@@ -1,0 +1,17 @@
+// Package controller decides changes of the cluster's metadata: topics, partitions,
+// configurations, broker registrations and producer ids. (Kafka classes QuorumController,
+// ReplicationControlManager, ConfigurationControlManager, ClusterControlManager.)
+//
+// A decision is a plain function of an Image and a request: it returns the records to commit
+// and what to answer. A Controller puts decisions in a row and proposes their records to the
+// quorum, so that each decision sees the outcome of the one before. The records of one request
+// are committed together or not at all.
+//
+// # Rules
+//
+//   - Requests and results are plain structs: this package has not heard of the protocol. What
+//     Kafka refuses with an error code is an *Error whose Kind has the code's name.
+//   - A request with several topics or resources is decided one by one: each gets its own
+//     answer, and those that are refused leave no trace.
+//   - ValidateOnly does everything but commit.
+package controller

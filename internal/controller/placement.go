@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// A placer puts partitions on the brokers of one Image. Replicas of consecutive partitions go
+// round the racks, and round the brokers of each rack, so that leaders and load spread
+// evenly; active brokers come before fenced ones, and only an active broker leads. (The
+// purpose of Kafka class StripedReplicaPlacer; its order is its own.)
+type placer struct {
+	img    *metadata.Image
+	active []int32 // rack by rack in turn
+	fenced []int32
+	next   int // where the next partition begins
+}
+
+func newPlacer(img *metadata.Image) *placer {
+	p := &placer{img: img}
+	byRack := map[string][]*metadata.Broker{}
+	var racks []string
+	for _, b := range img.Brokers() {
+		rack := ""
+		if b.Rack != nil {
+			rack = *b.Rack
+		}
+		if byRack[rack] == nil {
+			racks = append(racks, rack)
+		}
+		byRack[rack] = append(byRack[rack], b)
+	}
+	slices.Sort(racks)
+	for left := len(img.Brokers()); left > 0; {
+		for _, rack := range racks {
+			if len(byRack[rack]) == 0 {
+				continue
+			}
+			b := byRack[rack][0]
+			byRack[rack] = byRack[rack][1:]
+			left--
+			if b.Active() {
+				p.active = append(p.active, b.ID)
+			} else {
+				p.fenced = append(p.fenced, b.ID)
+			}
+		}
+	}
+	if len(p.active) > 0 {
+		p.next = rand.IntN(len(p.active))
+	}
+	return p
+}
+
+// choose returns the brokers of partitions [first, first+count).
+func (p *placer) choose(first, count, factor int) ([][]int32, error) {
+	switch brokers := len(p.active) + len(p.fenced); {
+	case factor > brokers:
+		return nil, refuse(InvalidReplicationFactor, "Unable to replicate the partition %d time(s): The target replication factor of %d "+
+			"cannot be reached because only %d broker(s) are registered.", factor, factor, brokers)
+	case len(p.active) == 0:
+		return nil, refuse(InvalidReplicationFactor, "Unable to replicate the partition %d time(s): All brokers are currently fenced.", factor)
+	}
+	assignments := make([][]int32, count)
+	for n := range assignments {
+		assignments[n] = p.stripe(first+n, factor)
+	}
+	p.next += count
+	return assignments, nil
+}
+
+// stripe takes active brokers from a starting point on, then fenced ones. After each round
+// over all brokers the followers shift by one, so that two brokers do not always pair up.
+func (p *placer) stripe(n, factor int) []int32 {
+	replicas := make([]int32, 0, factor)
+	start, size := p.next+n, len(p.active)
+	replicas = append(replicas, p.active[start%size])
+	shift := start / size
+	for k := 0; len(replicas) < min(factor, size); k++ {
+		replicas = append(replicas, p.active[(start+1+(shift+k)%(size-1))%size])
+	}
+	for k := 0; len(replicas) < factor; k++ {
+		replicas = append(replicas, p.fenced[(n+k)%len(p.fenced)])
+	}
+	return replicas
+}
+
+// checkManual checks an assignment that a client gave.
+func (p *placer) checkManual(brokers []int32, factor int) error {
+	if len(brokers) == 0 {
+		return refuse(InvalidReplicaAssignment, "The manual partition assignment includes an empty replica list.")
+	}
+	sorted := slices.Sorted(slices.Values(brokers))
+	for i, id := range sorted {
+		if p.img.Broker(id) == nil {
+			return refuse(InvalidReplicaAssignment, "The manual partition assignment includes broker %d, but no such broker is registered.", id)
+		}
+		if i > 0 && sorted[i-1] == id {
+			return refuse(InvalidReplicaAssignment, "The manual partition assignment includes the broker %d more than once.", id)
+		}
+	}
+	if len(brokers) != factor {
+		return refuse(InvalidReplicaAssignment, "The manual partition assignment includes a partition with %d replica(s), but this is not "+
+			"consistent with previous partitions, which have %d replica(s).", len(brokers), factor)
+	}
+	return nil
+}
+
+// partition is the record of a new partition: its active replicas are in sync, as there is
+// nothing to copy, and the first of them leads.
+func (p *placer) partition(id uuid.UUID, n int32, brokers []int32) (*metadata.PartitionRecord, error) {
+	isr := make([]int32, 0, len(brokers))
+	dirs := make([]uuid.UUID, len(brokers))
+	for i, broker := range brokers {
+		b := p.img.Broker(broker)
+		if b.Active() {
+			isr = append(isr, broker)
+		}
+		dirs[i] = onlyDirectory(b)
+	}
+	if len(isr) == 0 {
+		return nil, refuse(InvalidReplicaAssignment, "All brokers specified in the manual partition assignment for partition %d are fenced "+
+			"or in controlled shutdown.", n)
+	}
+	return &metadata.PartitionRecord{
+		TopicID: id, PartitionID: n, Replicas: brokers, ISR: isr, Leader: isr[0], Directories: dirs,
+	}, nil
+}
+
+// onlyDirectory names the log directory of a broker that has one; with several the broker
+// chooses.
+func onlyDirectory(b *metadata.Broker) uuid.UUID {
+	if len(b.LogDirs) == 1 {
+		return b.LogDirs[0]
+	}
+	return uuid.Unassigned
+}

@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// A TopicRef names a topic to delete, by name or, when Name is empty, by id.
+type TopicRef struct {
+	Name string
+	ID   uuid.UUID
+}
+
+// A DeletedTopic is the answer for one TopicRef, with both names when the topic is known.
+type DeletedTopic struct {
+	Name string
+	ID   uuid.UUID
+	Err  error
+}
+
+// DeleteTopics deletes topics and returns one answer for each, in order.
+func (c *Controller) DeleteTopics(ctx context.Context, topics []TopicRef) ([]DeletedTopic, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records, results := deleteTopics(c.opts.Quorum.Image(), topics)
+	return results, c.commitLocked(ctx, records)
+}
+
+func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []DeletedTopic) {
+	var records []metadata.Record
+	results := make([]DeletedTopic, len(topics))
+	count := map[uuid.UUID]int{}
+	found := make([]*metadata.Topic, len(topics))
+	for i, ref := range topics {
+		results[i] = DeletedTopic{Name: ref.Name, ID: ref.ID}
+		if found[i], results[i].Err = findTopic(img, ref); found[i] != nil {
+			results[i].Name, results[i].ID = found[i].Name, found[i].ID
+			count[found[i].ID]++
+		}
+	}
+	for i, t := range found {
+		switch {
+		case t == nil:
+		case count[t.ID] > 1 && topics[i].Name != "":
+			results[i].Err = refuse(InvalidRequest, "Duplicate topic name.")
+		case count[t.ID] > 1:
+			results[i].Err = refuse(InvalidRequest, "Duplicate topic id.")
+		default:
+			records = append(records, &metadata.RemoveTopicRecord{TopicID: t.ID})
+		}
+	}
+	return records, results
+}
+
+func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
+	switch {
+	case ref.Name != "" && !ref.ID.IsZero():
+		return nil, refuse(InvalidRequest, "You may not specify both topic name and topic id.")
+	case ref.Name == "" && ref.ID.IsZero():
+		return nil, refuse(InvalidRequest, "Neither topic name nor id were specified.")
+	case ref.Name == "":
+		if t := img.TopicByID(ref.ID); t != nil {
+			return t, nil
+		}
+		return nil, refuse(UnknownTopicID, "This server does not host this topic ID.")
+	}
+	if t := img.Topic(ref.Name); t != nil {
+		return t, nil
+	}
+	return nil, unknownTopic()
+}
+
+func unknownTopic() error {
+	return refuse(UnknownTopicOrPartition, "This server does not host this topic-partition.")
+}
+
+// A PartitionsIncrease asks for Count partitions in all. Assignments, if any, has the brokers
+// of each partition to add.
+type PartitionsIncrease struct {
+	Topic       string
+	Count       int32
+	Assignments [][]int32
+}
+
+// CreatePartitions adds partitions to topics and returns one error (or nil) for each, in order.
+func (c *Controller) CreatePartitions(ctx context.Context, topics []PartitionsIncrease, validateOnly bool) ([]error, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records, results, err := createPartitions(c.opts.Quorum.Image(), topics)
+	if err != nil || validateOnly {
+		return results, err
+	}
+	return results, c.commitLocked(ctx, records)
+}
+
+func createPartitions(img *metadata.Image, topics []PartitionsIncrease) ([]metadata.Record, []error, error) {
+	var records []metadata.Record
+	results := make([]error, len(topics))
+	count := map[string]int{}
+	for i := range topics {
+		count[topics[i].Topic]++
+	}
+	place := newPlacer(img)
+	for i, t := range topics {
+		if count[t.Topic] > 1 {
+			results[i] = refuse(InvalidRequest, "Duplicate topic name.")
+			continue
+		}
+		added, err := addPartitions(img, t, place)
+		if results[i] = err; err != nil {
+			continue
+		}
+		if records = append(records, added...); len(records) > recordsMax {
+			return nil, nil, tooMany()
+		}
+	}
+	return records, results, nil
+}
+
+func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *placer) ([]metadata.Record, error) {
+	t := img.Topic(increase.Topic)
+	if t == nil {
+		return nil, unknownTopic()
+	}
+	have, want := len(t.Partitions), int(increase.Count)
+	added, given := want-have, increase.Assignments
+	switch {
+	case added == 0:
+		return nil, refuse(InvalidPartitions, "Topic already has %d partition(s).", have)
+	case added < 0:
+		return nil, refuse(InvalidPartitions, "The topic %s currently has %d partition(s); %d would not be an increase.", t.Name, have, want)
+	case added > recordsMax:
+		return nil, tooMany()
+	case given != nil && len(given) != added:
+		return nil, refuse(InvalidReplicaAssignment, "Attempted to add %d additional partition(s), but only %d assignment(s) were specified.", added, len(given))
+	}
+	factor := len(t.Partitions[0].Replicas)
+	for _, brokers := range given {
+		if err := place.checkManual(brokers, factor); err != nil {
+			return nil, err
+		}
+	}
+	if given == nil {
+		var err error
+		if given, err = place.choose(have, added, factor); err != nil {
+			return nil, err
+		}
+	}
+	records := make([]metadata.Record, 0, added)
+	for i, brokers := range given {
+		r, err := place.partition(t.ID, int32(have+i), brokers)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
