@@ -1,0 +1,87 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// load reads the partition's log into a new machine, then lets the shard take events.
+func (s *shard[M]) load() {
+	s.rt.loads <- struct{}{}
+	start := s.rt.o.Now()
+	machine, count, err := s.replay()
+	<-s.rt.loads
+
+	s.mu.Lock()
+	if s.mu.phase == phaseStopped {
+		s.mu.Unlock()
+		return
+	}
+	if err != nil {
+		s.mu.phase, s.mu.stopErr = phaseStopped, ErrNotCoordinator
+		s.mu.Unlock()
+		s.rt.o.Logger.Error("coordinator cannot load", "partition", s.partition, "epoch", s.epoch, "err", err)
+		return
+	}
+	s.machine = machine
+	s.mu.phase, s.mu.running = phaseActive, true
+	s.mu.Unlock()
+	s.rt.o.Logger.Debug("coordinator loaded", "partition", s.partition, "epoch", s.epoch,
+		"records", count, "took", s.rt.o.Now().Sub(start).Round(time.Microsecond))
+	s.process(Event[M]{Run: func(m M, t *Turn) { m.Loaded(t) }, Alone: true})
+	s.run()
+}
+
+// replay returns the machine that the log adds up to, and the count of its records.
+func (s *shard[M]) replay() (machine M, count int, err error) {
+	machine = s.rt.o.New(s.partition.Partition)
+	err = s.rt.o.Log.Replay(s.rt.ctx, s.partition, func(b record.Batch) error {
+		if s.currentPhase() == phaseStopped {
+			return context.Canceled
+		}
+		n, err := s.replayBatch(machine, b)
+		count += n
+		return err
+	})
+	return machine, count, err
+}
+
+// replayBatch returns an error when the batch is damaged. A record that only the machine
+// cannot understand is reported and skipped, so that it costs no other group its offsets.
+func (s *shard[M]) replayBatch(machine M, b record.Batch) (count int, err error) {
+	producerID := int64(-1)
+	if b.IsTransactional() {
+		producerID = b.ProducerID()
+	}
+	for r, err := range b.Records() {
+		if err != nil {
+			return count, err
+		}
+		count++
+		if b.IsControl() {
+			replayControl(machine, producerID, r.Key)
+			continue
+		}
+		err = machine.Replay(Replayed{Record{r.Key, r.Value}, r.Offset, producerID})
+		if err != nil {
+			s.rt.o.Logger.Error("coordinator skips a record that it cannot read",
+				"partition", s.partition, "offset", r.Offset, "err", err)
+		}
+	}
+	return count, nil
+}
+
+func replayControl(machine Machine, producerID int64, key []byte) {
+	t, err := record.ParseControl(key)
+	if err != nil {
+		return
+	}
+	switch t {
+	case record.ControlCommit:
+		machine.EndTransaction(producerID, true)
+	case record.ControlAbort:
+		machine.EndTransaction(producerID, false)
+	}
+}

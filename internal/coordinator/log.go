@@ -1,0 +1,46 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// A Log is what the runtime asks of the partitions below it. The broker implements it
+// over replica.Manager. Methods are called concurrently, for one partition one at a time.
+type Log interface {
+	// Append writes one batch as leader of p in the given leader epoch, with the checks
+	// of a coordinator's write (record.Coordinator), and returns the offset of its first
+	// record once the batch is committed (acks=all). The batch is the callee's.
+	//
+	// An error that matches ErrUncertain means that the batch may be in the log, now or
+	// later. Any other error means that it is not and never will be.
+	Append(ctx context.Context, p topic.Partition, epoch int32, batch []byte) (int64, error)
+
+	// Replay passes every batch of p, from the log's start to its end at the time of the
+	// call, to visit in order, control batches included. A batch is valid during the
+	// visit only. Replay ends with the first error of visit, or of reading.
+	Replay(ctx context.Context, p topic.Partition, visit func(record.Batch) error) error
+}
+
+// ErrUncertain matches an error of Log.Append after which nobody knows whether the batch
+// will be committed: it was written and its replication timed out, or the write failed
+// half way. The shard forgets its state and loads again.
+var ErrUncertain = errors.New("append of unknown outcome")
+
+// Refusals of Submit and Ask. They are the errors that the client gets.
+var (
+	// ErrNotCoordinator: this broker does not lead the partition.
+	ErrNotCoordinator error = kerr.NotCoordinator
+	// ErrLoading: the partition's log is still being read.
+	ErrLoading error = kerr.CoordinatorLoadInProgress
+	// ErrClosed: the runtime is closed.
+	ErrClosed error = kerr.CoordinatorNotAvailable
+)
+
+// ErrBatchTooLarge is what Done gets for a write that does not fit in a batch.
+var ErrBatchTooLarge = errors.New("records do not fit in a batch")
