@@ -1,0 +1,215 @@
+package segment
+
+import (
+	"encoding/binary"
+	"hash"
+	"hash/crc32"
+	"io"
+	"iter"
+	"sync"
+
+	"github.com/gregor-kafka/gregor/record"
+)
+
+const (
+	// chunkSize is what one read of a sequential walk gets.
+	chunkSize = 128 << 10
+
+	// hugeBatch is the size from which on the checksum of a batch is computed piece by piece
+	// before memory is taken for it, because a length that large is most often damage.
+	hugeBatch = 8 << 20
+)
+
+var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
+
+// A Located is a batch and where it starts in the file. The batch is valid until the next step
+// of the iteration.
+type Located struct {
+	Batch    record.Batch
+	Position int64
+}
+
+// Batches yields the batches that start in [from, to), which are positions of batches or the
+// end. Its last pair has an error if the bytes before to are not all whole batches: a
+// *CorruptError, whose position is the end of the last good one, or an error of reading. Only
+// frames are checked; see record.Batch.Verify. Batches uses one buffer, which grows for large
+// batches.
+func (s *Segment) Batches(from, to int64) iter.Seq2[Located, error] {
+	return func(yield func(Located, error) bool) {
+		f, err := s.log.acquire()
+		if err != nil {
+			yield(Located{}, err)
+			return
+		}
+		defer f.release()
+		r := newBatchReader(s, f, from, min(to, s.size.Load()))
+		defer r.release()
+		for {
+			b, err := r.next()
+			if err == io.EOF {
+				return
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A batchReader reads batches one after the other.
+type batchReader struct {
+	s        *Segment
+	file     *openFile
+	position int64 // of the next batch
+	limit    int64
+	last     int64 // last offset of the batch before, or base - 1
+
+	chunk *[chunkSize]byte
+	large []byte // for batches that are larger
+	start int64  // position of the first byte in chunk
+	n     int    // bytes in chunk
+}
+
+func newBatchReader(s *Segment, f *openFile, from, to int64) *batchReader {
+	chunk := chunks.Get().(*[chunkSize]byte)
+	return &batchReader{s: s, file: f, position: from, limit: to, last: s.base - 1, chunk: chunk}
+}
+
+func (r *batchReader) release() { chunks.Put(r.chunk) }
+
+// next returns the next batch, or io.EOF at the limit. The reader stays in front of a batch
+// that is bad.
+func (r *batchReader) next() (Located, error) {
+	left := r.limit - r.position
+	if left <= 0 {
+		return Located{}, io.EOF
+	}
+	head, err := r.bytes(min(left, record.HeaderSize))
+	if err != nil {
+		return Located{}, err
+	}
+	f, err := parseFrame(head, r.position, left)
+	if err != nil {
+		return Located{}, r.corrupt(err)
+	}
+	if f.size >= hugeBatch {
+		if err := r.checkHuge(f); err != nil {
+			return Located{}, err
+		}
+	}
+	b, err := r.bytes(int64(f.size))
+	if err != nil {
+		return Located{}, err
+	}
+	l := Located{Batch: record.Batch(b[:f.size:f.size]), Position: r.position}
+	r.position = f.end()
+	r.last = f.last
+	return l, nil
+}
+
+func (r *batchReader) corrupt(err error) error {
+	return r.s.corrupt(r.position, r.last+1, err)
+}
+
+// bytes returns at least n bytes at the reader's position; n of them are in front of limit.
+func (r *batchReader) bytes(n int64) ([]byte, error) {
+	if skip := r.position - r.start; skip >= 0 && skip+n <= int64(r.n) {
+		return r.chunk[skip:r.n], nil
+	}
+	if n > chunkSize {
+		return r.readLarge(int(n))
+	}
+	want := min(r.limit-r.position, chunkSize)
+	r.start, r.n = r.position, 0
+	if err := r.readFull(r.chunk[:want], r.position); err != nil {
+		return nil, err
+	}
+	r.n = int(want)
+	return r.chunk[:want], nil
+}
+
+func (r *batchReader) readLarge(n int) ([]byte, error) {
+	if cap(r.large) < n {
+		r.large = make([]byte, n)
+	}
+	r.large = r.large[:n]
+	return r.large, r.readFull(r.large, r.position)
+}
+
+// readFull reads bytes that are in front of limit. That they are missing means that the file
+// was cut meanwhile.
+func (r *batchReader) readFull(b []byte, position int64) error {
+	n, err := r.file.ReadAt(b, position)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return r.corrupt(errTorn)
+	}
+	return err
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checkHuge computes the checksum of a batch without holding it in memory.
+func (r *batchReader) checkHuge(f frame) error {
+	head := make([]byte, record.HeaderSize)
+	if err := r.readFull(head, f.position); err != nil {
+		return err
+	}
+	var sum hash.Hash32
+	var skip int64
+	if magic := head[16]; magic < 2 {
+		sum, skip = crc32.NewIEEE(), 16
+	} else {
+		sum, skip = crc32.New(castagnoli), 21
+	}
+	body := io.NewSectionReader(r.file, f.position+skip, int64(f.size)-skip)
+	r.n = 0 // the chunk is used as a buffer
+	if _, err := io.CopyBuffer(onlyWriter{sum}, body, r.chunk[:]); err != nil {
+		return err
+	}
+	if want := binary.BigEndian.Uint32(head[skip-4:]); sum.Sum32() != want {
+		return r.corrupt(badFrame("crc %08x, want %08x", sum.Sum32(), want))
+	}
+	return nil
+}
+
+// onlyWriter hides other methods from io.CopyBuffer, so that it uses its buffer.
+type onlyWriter struct{ io.Writer }
+
+// firstRecord returns the first record from the reader's position on with at least the given
+// timestamp and offset. Batches that cannot have one are not decompressed.
+func (r *batchReader) firstRecord(timestamp, start int64) (t TimestampOffset, ok bool, err error) {
+	for {
+		l, err := r.next()
+		if err == io.EOF {
+			return t, false, nil
+		}
+		if err != nil {
+			return t, false, err
+		}
+		if l.Batch.MaxTimestamp() < timestamp || l.Batch.LastOffset() < start {
+			continue
+		}
+		t, ok, err = firstInBatch(l.Batch, timestamp, start)
+		if err != nil {
+			return t, false, r.s.corrupt(l.Position, l.Batch.BaseOffset(), err)
+		}
+		if ok {
+			return t, true, nil
+		}
+	}
+}
+
+func firstInBatch(b record.Batch, timestamp, start int64) (TimestampOffset, bool, error) {
+	for rec, err := range b.Records() {
+		if err != nil {
+			return TimestampOffset{}, false, err
+		}
+		if rec.Timestamp >= timestamp && rec.Offset >= start {
+			return TimestampOffset{rec.Timestamp, rec.Offset, b.LeaderEpoch()}, true, nil
+		}
+	}
+	return TimestampOffset{}, false, nil
+}

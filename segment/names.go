@@ -1,0 +1,54 @@
+package segment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Kind is one of the files of a segment, by the suffix of its name.
+type Kind string
+
+// The files of a segment, in the order in which they are renamed.
+const (
+	LogFile       Kind = ".log"
+	IndexFile     Kind = ".index"
+	TimeIndexFile Kind = ".timeindex"
+	TxnIndexFile  Kind = ".txnindex"
+)
+
+var kinds = [...]Kind{LogFile, IndexFile, TimeIndexFile, TxnIndexFile}
+
+// Suffixes behind the name of a file on its way in or out.
+const (
+	DeletedSuffix = ".deleted" // no longer part of the log, removed after a delay
+	CleanedSuffix = ".cleaned" // output of compaction or of a split, incomplete
+	SwapSuffix    = ".swap"    // complete output about to replace its originals
+)
+
+// Name returns the name of a segment's file: the base offset with at least 20 digits, the
+// kind, and a suffix or "".
+func Name(base int64, kind Kind, suffix string) string {
+	return fmt.Sprintf("%020d%s%s", base, kind, suffix)
+}
+
+// ParseName takes a file name apart. As in Kafka, the base offset is all before the first
+// dot. ok is false for names that are no segment's: producer snapshots, checkpoints.
+func ParseName(name string) (base int64, kind Kind, suffix string, ok bool) {
+	digits, rest, found := strings.Cut(name, ".")
+	if !found {
+		return 0, "", "", false
+	}
+	base, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || base < 0 || digits[0] == '+' {
+		return 0, "", "", false
+	}
+	rest = "." + rest
+	for _, kind := range kinds {
+		suffix, found := strings.CutPrefix(rest, string(kind))
+		if found && (suffix == "" || suffix[0] == '.') {
+			return base, kind, suffix, true
+		}
+	}
+	return 0, "", "", false
+}

@@ -1,0 +1,258 @@
+package segment
+
+import (
+	"fmt"
+	"io"
+)
+
+// A BatchPosition says where a batch is in the .log file.
+type BatchPosition struct {
+	BaseOffset int64 // of a compressed v0 or v1 wrapper: its last offset
+	Position   int64
+	Size       int
+}
+
+// A Slice is a view of [Position, Position+Size) of a .log file. It keeps the file open, also
+// beyond its removal, until Release is called, once. It is a value; copies share one Release.
+// The zero Slice is empty.
+type Slice struct {
+	file     *openFile
+	position int64
+	size     int
+	first    BatchPosition
+}
+
+// Size returns the number of bytes.
+func (sl Slice) Size() int { return sl.size }
+
+// Position returns where the slice starts in the file.
+func (sl Slice) Position() int64 { return sl.position }
+
+// First returns the place of the first batch, which may be longer than the slice.
+func (sl Slice) First() BatchPosition { return sl.first }
+
+// FirstBatchIncomplete reports whether the slice ends inside of its first batch.
+func (sl Slice) FirstBatchIncomplete() bool { return sl.size < sl.first.Size }
+
+// ReadAt reads bytes from off, counted from the start of the slice. It returns io.EOF at the
+// end of the slice.
+func (sl Slice) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("segment: read at %d of a slice", off)
+	}
+	left := int64(sl.size) - off
+	if left <= 0 {
+		return 0, io.EOF
+	}
+	if int64(len(p)) <= left {
+		return sl.file.ReadAt(p, sl.position+off)
+	}
+	n, err := sl.file.ReadAt(p[:left], sl.position+off)
+	if err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Fd returns the descriptor of the whole file, for sendfile from Position on. It is the
+// slice's until Release. ok is false where files have none.
+func (sl Slice) Fd() (fd uintptr, ok bool) {
+	if sl.file == nil {
+		return 0, false
+	}
+	return sl.file.Fd()
+}
+
+// Release lets go of the file.
+func (sl Slice) Release() {
+	if sl.file != nil {
+		sl.file.release()
+	}
+}
+
+// Read returns the batches from the one that has start on, or the first one behind it: at most
+// maxBytes bytes, or the whole first batch if minOne is set and it is larger, and nothing from
+// maxPosition on. The error is ErrNotFound when all batches are below start. The slice may be
+// empty; it is to be released even then. Read does not allocate.
+func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool) (Slice, error) {
+	if maxBytes < 0 {
+		return Slice{}, fmt.Errorf("segment: read of %d bytes", maxBytes)
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return Slice{}, err
+	}
+	fr, err := s.locate(f, start, 0)
+	if err != nil {
+		f.release()
+		return Slice{}, err
+	}
+	size := maxBytes
+	if minOne {
+		size = max(size, fr.size)
+	}
+	size = int(max(0, min(int64(size), maxPosition-fr.position)))
+	return Slice{file: f, position: fr.position, size: size, first: fr.place()}, nil
+}
+
+func (f frame) place() BatchPosition {
+	return BatchPosition{BaseOffset: f.base, Position: f.position, Size: f.size}
+}
+
+// Translate returns the first batch whose last offset is at least offset, among those from a
+// position on at which a batch starts. ok is false when there is none.
+func (s *Segment) Translate(offset, fromPosition int64) (p BatchPosition, ok bool, err error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return BatchPosition{}, false, err
+	}
+	defer f.release()
+	fr, err := s.locate(f, offset, fromPosition)
+	if err == ErrNotFound {
+		return BatchPosition{}, false, nil
+	}
+	return fr.place(), err == nil, err
+}
+
+// locate is Translate with an open file. It starts at the index entry, and again without one
+// when that did not lead to the right place.
+func (s *Segment) locate(f *openFile, offset, from int64) (frame, error) {
+	idx, err := s.indexes()
+	if err != nil {
+		return frame{}, err
+	}
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	e, hit := searchOffsets(idx.offsets.Load().view(), offset-s.base)
+	if !hit || int64(e.position) <= from {
+		return s.scan(&sc, from, offset)
+	}
+	fr, err := sc.at(int64(e.position))
+	if err == nil && s.claims(e, fr) {
+		fr, err = s.walk(&sc, fr, offset)
+	} else if err == nil {
+		err = frameError("index entry for another batch")
+	}
+	if !isBadFrame(err) {
+		return fr, err
+	}
+	if idx.built { // so it is the log that is bad, or torn
+		return s.scan(&sc, int64(e.position), offset)
+	}
+	s.distrust(idx)
+	return s.scan(&sc, from, offset)
+}
+
+// isBadFrame reports whether there is no batch where one was looked for.
+func isBadFrame(err error) bool {
+	_, bad := err.(frameError)
+	return bad || err == errTorn
+}
+
+// walk goes from a batch to the first whose last offset is at least offset. Offsets that do not
+// increase are an error here: the index has led into the middle of something.
+func (s *Segment) walk(sc *scanner, f frame, offset int64) (frame, error) {
+	for f.last < offset {
+		next, err := sc.at(f.end())
+		if err == io.EOF {
+			return frame{}, ErrNotFound
+		}
+		if err != nil {
+			return frame{}, err
+		}
+		if next.last <= f.last {
+			return frame{}, frameError("offsets do not increase")
+		}
+		f = next
+	}
+	return f, nil
+}
+
+// scan is walk from a position, for when there is nothing else to go by. A torn tail ends it
+// as the end of the file does.
+func (s *Segment) scan(sc *scanner, position, offset int64) (frame, error) {
+	for {
+		f, err := sc.at(position)
+		switch {
+		case err == io.EOF || err == errTorn:
+			return frame{}, ErrNotFound
+		case isBadFrame(err):
+			return frame{}, s.corrupt(position, -1, err)
+		case err != nil:
+			return frame{}, err
+		case f.last >= offset:
+			return f, nil
+		}
+		position = f.end()
+	}
+}
+
+func (s *Segment) corrupt(position, offset int64, err error) error {
+	return &CorruptError{Path: s.Path(LogFile), Position: position, Offset: offset, Err: err}
+}
+
+// NextOffset returns the offset behind the last batch, or the base offset without one.
+func (s *Segment) NextOffset() (int64, error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer f.release()
+	idx, err := s.indexes()
+	if err != nil {
+		return 0, err
+	}
+	last := s.base + int64(max(idx.lastOffset().offset, 0))
+	fr, err := s.locate(f, last, 0)
+	if err == ErrNotFound {
+		return s.base, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.walkToEnd(f, fr)
+}
+
+// walkToEnd returns the offset behind the last whole batch.
+func (s *Segment) walkToEnd(f *openFile, fr frame) (int64, error) {
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	for {
+		next, err := sc.at(fr.end())
+		switch {
+		case err == io.EOF || err == errTorn:
+			return fr.last + 1, nil
+		case isBadFrame(err):
+			return 0, s.corrupt(fr.end(), fr.last+1, err)
+		case err != nil:
+			return 0, err
+		}
+		fr = next
+	}
+}
+
+// UpperBound returns an offset that no batch in [startPosition, startPosition+size) reaches,
+// by the index entry behind them. ok is false when there is none; then the base offset of the
+// next segment is one.
+func (s *Segment) UpperBound(startPosition int64, size int) (offset int64, ok bool) {
+	idx, err := s.indexes()
+	if err != nil {
+		return 0, false
+	}
+	e, ok := searchPositions(idx.offsets.Load().view(), startPosition+int64(size))
+	if !ok || idx.built {
+		return s.base + int64(e.offset), ok
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return 0, false
+	}
+	defer f.release()
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	if fr, err := sc.at(int64(e.position)); err != nil || !s.claims(e, fr) {
+		s.distrust(idx)
+		return 0, false
+	}
+	return s.base + int64(e.offset), true
+}

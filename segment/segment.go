@@ -1,0 +1,302 @@
+package segment
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A Config has the settings of a segment.
+type Config struct {
+	// IndexIntervalBytes is index.interval.bytes: an index entry is made for the first batch
+	// after more than so many bytes since the last one. Kafka's default is 4096.
+	IndexIntervalBytes int
+
+	// MaxIndexSize is segment.index.bytes, the limit for each index file; 0 means 10 MiB.
+	MaxIndexSize int
+
+	// Preallocate is the length in bytes that a new .log file is given at once, or 0.
+	Preallocate int64
+
+	// Suffix is behind the name of every file, such as CleanedSuffix.
+	Suffix string
+
+	// ReadOnly opens files for reading. Nothing that would change them is allowed then.
+	ReadOnly bool
+
+	Files   *FileCache  // nil means one shared by the process
+	Indexes *IndexCache // nil means one shared by the process
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxIndexSize <= 0 {
+		c.MaxIndexSize = 10 << 20
+	}
+	if c.Files == nil {
+		c.Files = defaultFiles
+	}
+	if c.Indexes == nil {
+		c.Indexes = defaultIndexes
+	}
+	return c
+}
+
+func (c *Config) maxOffsetEntries() int { return c.MaxIndexSize / offsetEntrySize }
+func (c *Config) maxTimeEntries() int   { return c.MaxIndexSize / timeEntrySize }
+
+// A Segment is one stretch of a log and its indexes. There is one writer at a time, for
+// Append, AppendAborted, TruncateTo, Recover, Seal, SetIndexLimits and Close. Everything else
+// may run beside it, and any number of times at once.
+type Segment struct {
+	fs   vfs.FS
+	base int64
+	cfg  Config // IndexIntervalBytes and MaxIndexSize belong to the writer
+
+	// path is held for reading while a file is opened, for writing while files are renamed.
+	path struct {
+		sync.RWMutex
+		dir, suffix string
+	}
+
+	log     cachedFile
+	size    atomic.Int64 // of the batches in .log; stored after they are written
+	created atomic.Int64 // UnixNano
+	dirty   atomic.Bool  // .log has changed since its last sync
+	newName atomic.Bool  // the directory has changed since its last sync
+
+	idx  atomic.Pointer[indexes]           // nil: not in memory
+	txns atomic.Pointer[table[AbortedTxn]] // nil: not in memory
+
+	// index guards loading, replacing and storing of indexes, and adding to them. It is not
+	// held across a sync. Lock order: index, then path.
+	index struct {
+		sync.Mutex
+		stored      storedEntries
+		owned       bool // there is a writer, so that the memory is ahead of the files
+		dirty       bool // the files differ from what is in memory up to stored
+		unsynced    bool // .index and .timeindex need a sync
+		txnUnsynced bool // .txnindex needs a sync
+	}
+
+	// bytes counts since the last index entry, as indexBuilder does. It belongs to the writer.
+	bytes int64
+
+	// stamps guards what is known of the timestamps.
+	stamps struct {
+		sync.Mutex
+		max        maxTimestamp
+		maxKnown   bool
+		first      int64
+		firstKnown bool
+	}
+}
+
+// storedEntries says how many entries the index files have.
+type storedEntries struct{ offsets, times int }
+
+// A maxTimestamp is the largest timestamp of a segment, in ms, and the last offset of the batch
+// that has it.
+type maxTimestamp struct{ timestamp, offset int64 }
+
+// unknownMax stands for a segment without timestamps.
+func unknownMax(base int64) maxTimestamp { return maxTimestamp{timestamp: -1, offset: base} }
+
+func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
+	s := &Segment{fs: fsys, base: base, cfg: cfg.withDefaults()}
+	s.path.dir, s.path.suffix = dir, s.cfg.Suffix
+	s.log.cache, s.log.opener = s.cfg.Files, s.openLog
+	return s
+}
+
+// Create makes the files of an empty segment. It refuses to overwrite a .log file; index files
+// that are there are emptied. The names are durable after the first Flush.
+func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Segment, error) {
+	s := newSegment(fsys, dir, base, cfg)
+	f, err := s.openFile(LogFile, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg.Preallocate > 0 {
+		err = f.Truncate(s.cfg.Preallocate)
+	}
+	f.Close()
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
+		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+		if err != nil {
+			return nil, err
+		}
+		f.Close()
+	}
+	if err := s.removeFile(TxnIndexFile); err != nil {
+		return nil, err
+	}
+	s.idx.Store(newIndexes(nil, nil))
+	s.idx.Load().built = true
+	s.txns.Store(newTable[AbortedTxn](nil))
+	s.index.owned = true
+	s.stamps.max, s.stamps.maxKnown = unknownMax(base), true
+	s.created.Store(now.UnixNano())
+	s.dirty.Store(true)
+	s.newName.Store(true)
+	return s, nil
+}
+
+// Open takes over the files of a segment as they are: after a clean stop they are right, else
+// the next call is Recover. Nothing is read yet; indexes that turn out wrong or missing are
+// made from the log.
+func Open(fsys vfs.FS, dir string, base int64, cfg Config) (*Segment, error) {
+	s := newSegment(fsys, dir, base, cfg)
+	info, err := fsys.Stat(s.Path(LogFile))
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: s.Path(LogFile), Err: fs.ErrInvalid}
+	}
+	s.size.Store(info.Size())
+	s.created.Store(info.ModTime().UnixNano())
+	return s, nil
+}
+
+// BaseOffset returns the offset that names the files; no record has a smaller one.
+func (s *Segment) BaseOffset() int64 { return s.base }
+
+// Size returns how many bytes of batches there are. Whoever loads it may read all of them.
+func (s *Segment) Size() int64 { return s.size.Load() }
+
+// Created returns when Create was called. For a segment that was opened it is the time of the
+// last change before.
+func (s *Segment) Created() time.Time { return time.Unix(0, s.created.Load()) }
+
+// ModTime returns the modification time of the .log file.
+func (s *Segment) ModTime() (time.Time, error) {
+	info, err := s.fs.Stat(s.Path(LogFile))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// SetModTime stamps the .log and index files, as compaction does with its output.
+func (s *Segment) SetModTime(t time.Time) error {
+	for _, kind := range []Kind{LogFile, IndexFile, TimeIndexFile} {
+		if err := s.fs.SetModTime(s.Path(kind), t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetIndexLimits changes index.interval.bytes and segment.index.bytes, with the meaning they
+// have in Config. It is for the writer.
+func (s *Segment) SetIndexLimits(intervalBytes, maxIndexSize int) {
+	cfg := Config{IndexIntervalBytes: intervalBytes, MaxIndexSize: maxIndexSize}.withDefaults()
+	s.index.Lock()
+	defer s.index.Unlock()
+	s.cfg.IndexIntervalBytes, s.cfg.MaxIndexSize = cfg.IndexIntervalBytes, cfg.MaxIndexSize
+}
+
+// IndexFull reports whether an index has no room for another entry, so that the log must roll.
+// It is for the writer. Indexes that cannot be read are not full; Append meets the error.
+func (s *Segment) IndexFull() bool {
+	idx, err := s.indexes()
+	if err != nil {
+		return false
+	}
+	return len(idx.offsets.Load().view()) >= s.cfg.maxOffsetEntries() ||
+		len(idx.times.Load().view()) >= s.cfg.maxTimeEntries()-1
+}
+
+// Path returns the path of a file, which may not exist.
+func (s *Segment) Path(kind Kind) string {
+	s.path.RLock()
+	defer s.path.RUnlock()
+	return s.pathLocked(kind)
+}
+
+func (s *Segment) pathLocked(kind Kind) string {
+	return filepath.Join(s.path.dir, Name(s.base, kind, s.path.suffix))
+}
+
+func (s *Segment) openFile(kind Kind, flag int) (vfs.File, error) {
+	s.path.RLock()
+	defer s.path.RUnlock()
+	return s.fs.OpenFile(s.pathLocked(kind), flag, 0o644)
+}
+
+func (s *Segment) openLog() (vfs.File, error) {
+	if s.cfg.ReadOnly {
+		return s.openFile(LogFile, os.O_RDONLY)
+	}
+	return s.openFile(LogFile, os.O_RDWR)
+}
+
+// own makes the caller the writer: indexes are loaded and stay in memory, and what they say of
+// the end of the log is checked before anything is added.
+func (s *Segment) own() error {
+	if s.index.owned { // only the writer sets it
+		return nil
+	}
+	if s.cfg.ReadOnly {
+		return ErrReadOnly
+	}
+	s.index.Lock()
+	defer s.index.Unlock()
+	idx, err := s.loadLocked()
+	if err != nil {
+		return err
+	}
+	s.cfg.Indexes.clock.remove(&idx.slot)
+	s.idx.Store(idx) // it may just have been dropped
+	if !s.endsRight(idx) {
+		if _, err := s.rebuildLocked(); err != nil {
+			return err
+		}
+	}
+	if err := s.loadMax(); err != nil {
+		return err
+	}
+	s.index.owned = true
+	s.bytes = 0
+	return nil
+}
+
+// endsRight reports whether the last entry of the offset index leads to its batch.
+func (s *Segment) endsRight(idx *indexes) bool {
+	entries := idx.offsets.Load().view()
+	if len(entries) == 0 || idx.built {
+		return true
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return false
+	}
+	defer f.release()
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	e := entries[len(entries)-1]
+	fr, err := sc.at(int64(e.position))
+	return err == nil && s.claims(e, fr)
+}
+
+// claims reports whether an entry can have been made for the batch it leads to.
+func (s *Segment) claims(e offsetEntry, f frame) bool {
+	return f.base >= s.base && f.last <= s.base+int64(e.offset)
+}
+
+// fitsBase checks that offset can be in the indexes of a segment.
+func fitsBase(offset, base int64) error {
+	if offset < base || offset-base > math.MaxInt32 {
+		return ErrOffsetOverflow
+	}
+	return nil
+}

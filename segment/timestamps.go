@@ -1,0 +1,205 @@
+package segment
+
+import (
+	"io"
+	"math"
+)
+
+// A TimestampOffset is the answer to a look-up by time.
+type TimestampOffset struct {
+	Timestamp   int64 // ms
+	Offset      int64
+	LeaderEpoch int32 // of the batch, -1 if unknown
+}
+
+// stampsOf takes notice of a batch behind all others.
+func (s *Segment) stampsOf(f frame) {
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	if f.maxTimestamp > s.stamps.max.timestamp {
+		s.stamps.max = maxTimestamp{timestamp: f.maxTimestamp, offset: f.last}
+	}
+}
+
+// maxStamp returns the largest timestamp, which is known.
+func (s *Segment) maxStamp() maxTimestamp {
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	return s.stamps.max
+}
+
+func (s *Segment) setMaxStamp(m maxTimestamp) {
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	s.stamps.max, s.stamps.maxKnown = m, true
+	s.stamps.firstKnown = false
+}
+
+// loadMax takes the largest timestamp from the last entry of the time index, once.
+func (s *Segment) loadMax() error {
+	s.stamps.Lock()
+	known := s.stamps.maxKnown
+	s.stamps.Unlock()
+	if known {
+		return nil
+	}
+	idx := s.idx.Load()
+	if idx == nil {
+		var err error
+		if idx, err = s.indexes(); err != nil {
+			return err
+		}
+	}
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	if !s.stamps.maxKnown {
+		s.stamps.max, s.stamps.maxKnown = s.maxOf(idx), true
+	}
+	return nil
+}
+
+func (s *Segment) maxOf(idx *indexes) maxTimestamp {
+	e := idx.lastTime()
+	if e == beforeTimes {
+		return unknownMax(s.base)
+	}
+	return maxTimestamp{timestamp: e.timestamp, offset: s.base + int64(e.offset)}
+}
+
+// MaxTimestamp returns the largest timestamp of all batches in ms, and the last offset of the
+// batch that has it. Without timestamps it is -1 and the base offset.
+func (s *Segment) MaxTimestamp() (timestamp, offset int64, err error) {
+	if err := s.loadMax(); err != nil {
+		return 0, 0, err
+	}
+	m := s.maxStamp()
+	return m.timestamp, m.offset, nil
+}
+
+// LargestTimestamp returns what retention goes by, in ms: the largest timestamp, or the
+// modification time of the file when no batch has one.
+func (s *Segment) LargestTimestamp() (int64, error) {
+	timestamp, _, err := s.MaxTimestamp()
+	if err != nil || timestamp >= 0 {
+		return timestamp, err
+	}
+	modified, err := s.ModTime()
+	if err != nil {
+		return 0, err
+	}
+	return modified.UnixMilli(), nil
+}
+
+// FirstTimestamp returns the largest timestamp of the first batch in ms, by which segments
+// roll; math.MaxInt64 if there is no batch or it has none.
+func (s *Segment) FirstTimestamp() (int64, error) {
+	s.stamps.Lock()
+	first, known := s.stamps.first, s.stamps.firstKnown
+	s.stamps.Unlock()
+	if known {
+		return first, nil
+	}
+	fr, err := s.frameAt(0)
+	if err == io.EOF || err == errTorn {
+		return math.MaxInt64, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	first = fr.maxTimestamp
+	if first < 0 {
+		first = math.MaxInt64
+	}
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	s.stamps.first, s.stamps.firstKnown = first, true
+	return first, nil
+}
+
+// frameAt returns the header at a position where a batch starts.
+func (s *Segment) frameAt(position int64) (frame, error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return frame{}, err
+	}
+	defer f.release()
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	fr, err := sc.at(position)
+	if _, bad := err.(frameError); bad {
+		err = s.corrupt(position, -1, err)
+	}
+	return fr, err
+}
+
+// OffsetByTimestamp returns the first record, in the order of offsets, from start on whose
+// timestamp is at least the given one in ms.
+func (s *Segment) OffsetByTimestamp(timestamp, start int64) (t TimestampOffset, ok bool, err error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return t, false, err
+	}
+	defer f.release()
+	position, err := s.startByTime(f, timestamp, start)
+	if err == ErrNotFound {
+		return t, false, nil
+	}
+	if err != nil {
+		return t, false, err
+	}
+	r := newBatchReader(s, f, position, s.size.Load())
+	defer r.release()
+	return r.firstRecord(timestamp, start)
+}
+
+// startByTime returns the position from which on to look at batches: behind it is all that is
+// at or above both the timestamp and the offset.
+func (s *Segment) startByTime(f *openFile, timestamp, start int64) (int64, error) {
+	idx, err := s.indexes()
+	if err != nil {
+		return 0, err
+	}
+	from := int64(0)
+	if e, hit := searchTimes(idx.times.Load().view(), timestamp); hit {
+		fr, err := s.locate(f, s.base+int64(e.offset), 0)
+		switch {
+		case err == nil && (idx.built || s.holds(e, fr)):
+			from = fr.position
+		case err == nil || err == ErrNotFound:
+			s.distrust(idx) // and scan
+		default:
+			return 0, err
+		}
+	}
+	fr, err := s.locate(f, start, from)
+	return fr.position, err
+}
+
+// holds reports whether a time index entry can have been made for a batch.
+func (s *Segment) holds(e timeEntry, f frame) bool {
+	return f.maxTimestamp == e.timestamp && f.last >= s.base+int64(e.offset)
+}
+
+// MaxTimestampRecord returns the first record that has the largest timestamp. ok is false when
+// no record has a timestamp.
+func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
+	timestamp, offset, err := s.MaxTimestamp()
+	if err != nil || timestamp < 0 {
+		return t, false, err
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return t, false, err
+	}
+	defer f.release()
+	fr, err := s.locate(f, offset, 0)
+	if err == ErrNotFound {
+		return t, false, nil
+	}
+	if err != nil {
+		return t, false, err
+	}
+	r := newBatchReader(s, f, fr.position, s.size.Load())
+	defer r.release()
+	return r.firstRecord(timestamp, s.base)
+}

@@ -1,0 +1,203 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// txnEntrySize is the size of an entry of a .txnindex file, in bytes.
+const txnEntrySize = 34
+
+// An AbortedTxn is a transaction that readers of committed records have to leave out. It is in
+// the segment that has its ABORT marker.
+type AbortedTxn struct {
+	ProducerID       int64
+	FirstOffset      int64
+	LastOffset       int64 // of the marker
+	LastStableOffset int64 // after the marker: all below was decided then
+}
+
+func (a AbortedTxn) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, 0) // version
+	for _, v := range [...]int64{a.ProducerID, a.FirstOffset, a.LastOffset, a.LastStableOffset} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	return b
+}
+
+func parseAbortedTxn(b []byte) AbortedTxn {
+	field := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[2+8*i:])) }
+	return AbortedTxn{field(0), field(1), field(2), field(3)}
+}
+
+// AppendAborted adds a transaction to the .txnindex file. Its LastOffset is larger than that of
+// the one before. One writer at a time.
+func (s *Segment) AppendAborted(a AbortedTxn) error {
+	if s.cfg.ReadOnly {
+		return ErrReadOnly
+	}
+	s.index.Lock()
+	defer s.index.Unlock()
+	txns, err := s.loadTxnsLocked()
+	if err != nil {
+		return err
+	}
+	known := txns.view()
+	if n := len(known); n > 0 && a.LastOffset <= known[n-1].LastOffset {
+		return fmt.Errorf("aborted transaction ends at offset %d, not behind %d", a.LastOffset, known[n-1].LastOffset)
+	}
+	if err := s.writeTxn(a, int64(len(known))*txnEntrySize); err != nil {
+		return err
+	}
+	appendTo(&s.txns, a)
+	s.index.txnUnsynced = true
+	s.newName.Store(true)
+	return nil
+}
+
+func (s *Segment) writeTxn(a AbortedTxn, position int64) (err error) {
+	f, err := s.openFile(TxnIndexFile, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.WriteAt(a.append(nil), position)
+	return err
+}
+
+// Aborted returns the transactions with records in [fetchOffset, upper) whose markers are in
+// this segment. done says that no later segment can have more of them.
+func (s *Segment) Aborted(fetchOffset, upper int64) (list []AbortedTxn, done bool, err error) {
+	txns := s.txns.Load()
+	if txns == nil {
+		s.index.Lock()
+		txns, err = s.loadTxnsLocked()
+		s.index.Unlock()
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	for _, a := range txns.view() {
+		if a.LastOffset >= fetchOffset && a.FirstOffset < upper {
+			list = append(list, a)
+		}
+		if a.LastStableOffset >= upper {
+			return list, true, nil
+		}
+	}
+	return list, false, nil
+}
+
+// CheckTxnIndex reads the .txnindex file and reports damage as a CorruptError. Recover makes
+// the file anew.
+func (s *Segment) CheckTxnIndex() error {
+	s.index.Lock()
+	defer s.index.Unlock()
+	_, err := s.loadTxnsLocked()
+	return err
+}
+
+// loadTxnsLocked reads the file once; the list then stays in memory.
+func (s *Segment) loadTxnsLocked() (*table[AbortedTxn], error) {
+	if t := s.txns.Load(); t != nil {
+		return t, nil
+	}
+	list, err := s.readTxns()
+	if err != nil {
+		return nil, err
+	}
+	t := newTable(list)
+	s.txns.Store(t)
+	return t, nil
+}
+
+// readTxns reads all whole entries; fewer bytes than an entry at the end are ignored.
+func (s *Segment) readTxns() ([]AbortedTxn, error) {
+	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	list, bad, err := decodeTxns(f, size/txnEntrySize, s.base)
+	if err != nil {
+		return nil, err
+	}
+	if bad != nil {
+		position := int64(len(list)) * txnEntrySize
+		return nil, &CorruptError{Path: f.Name(), Position: position, Offset: -1, Err: bad}
+	}
+	return list, nil
+}
+
+// decodeTxns reads count entries, one at a time: there are few, and a hostile file ends at its
+// first wrong one. bad says what is wrong with the entry behind list.
+func decodeTxns(r io.ReaderAt, count, base int64) (list []AbortedTxn, bad, err error) {
+	last := base - 1
+	b := make([]byte, txnEntrySize)
+	for i := range count {
+		if _, err := r.ReadAt(b, i*txnEntrySize); err != nil {
+			return nil, nil, err
+		}
+		a := parseAbortedTxn(b)
+		switch {
+		case int8(b[0]) > 0: // as Kafka, which looks at the first byte of two only
+			return list, fmt.Errorf("unknown version %d", b[0]), nil
+		case a.LastOffset <= last:
+			return list, fmt.Errorf("last offset %d is not above %d", a.LastOffset, last), nil
+		}
+		last = a.LastOffset
+		list = append(list, a)
+	}
+	return list, nil, nil
+}
+
+// truncateTxnsLocked drops the transactions that end at an offset or behind it.
+func (s *Segment) truncateTxnsLocked(offset int64) error {
+	txns, err := s.loadTxnsLocked()
+	if err != nil {
+		return err
+	}
+	known := txns.view()
+	keep := 0
+	for keep < len(known) && known[keep].LastOffset < offset {
+		keep++
+	}
+	if keep == len(known) {
+		return nil
+	}
+	s.txns.Store(newTable(append([]AbortedTxn(nil), known[:keep]...)))
+	return s.trimTxnFile(int64(keep) * txnEntrySize)
+}
+
+// resetTxnsLocked empties the transaction index, whatever is in its file.
+func (s *Segment) resetTxnsLocked() error {
+	s.txns.Store(newTable[AbortedTxn](nil))
+	return s.trimTxnFile(0)
+}
+
+func (s *Segment) trimTxnFile(size int64) (err error) {
+	var f vfs.File
+	f, err = s.openFile(TxnIndexFile, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	s.index.txnUnsynced = true
+	return trimFile(f, size)
+}
