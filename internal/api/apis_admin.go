@@ -1,6 +1,25 @@
 package api
 
+import "github.com/twmb/franz-go/pkg/kmsg"
+
 // adminAPIs is the table of what describes and changes the cluster.
 func (s *Server) adminAPIs() []api {
-	return []api{}
+	return []api{
+		{key: int16(kmsg.Metadata), min: 0, max: 13, handle: handle(s.metadata)},
+		{key: int16(kmsg.CreateTopics), min: 0, max: 7, handle: handle(s.createTopics)},
+		{key: int16(kmsg.DeleteTopics), min: 0, max: 6, handle: handle(s.deleteTopics)},
+		{key: int16(kmsg.InitProducerID), min: 0, max: 5, handle: handle(s.initProducerID)},
+		{key: int16(kmsg.DescribeConfigs), min: 0, max: 4, handle: handle(s.describeConfigs)},
+		{key: int16(kmsg.AlterConfigs), min: 0, max: 2, handle: handle(s.alterConfigs)},
+		{key: int16(kmsg.CreatePartitions), min: 0, max: 3, handle: handle(s.createPartitions)},
+		{key: int16(kmsg.ElectLeaders), min: 0, max: 2, handle: handle(s.electLeaders)},
+		{key: int16(kmsg.IncrementalAlterConfigs), min: 0, max: 1, handle: handle(s.incrementalAlterConfigs)},
+		{key: int16(kmsg.AlterPartitionAssignments), min: 0, max: 1, handle: handle(s.alterPartitionReassignments)},
+		{key: int16(kmsg.ListPartitionReassignments), min: 0, max: 0, handle: handle(s.listPartitionReassignments)},
+		{key: int16(kmsg.DescribeClientQuotas), min: 0, max: 1, handle: handle(s.describeClientQuotas)},
+		{key: int16(kmsg.DescribeUserSCRAMCredentials), min: 0, max: 0, handle: handle(s.describeUserSCRAM)},
+		{key: int16(kmsg.DescribeCluster), min: 0, max: 2, handle: handle(s.describeCluster)},
+		{key: int16(kmsg.ListConfigResources), min: 0, max: 1, handle: handle(s.listConfigResources)},
+		{key: int16(kmsg.DescribeTopicPartitions), min: 0, max: 0, handle: handle(s.describeTopicPartitions)},
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/wire"
 )
@@ -21,14 +22,18 @@ type Deps struct {
 	ClusterID string
 	Config    func() *config.Broker  // as it is now: server.properties and dynamic values
 	Metadata  func() *metadata.Image // as this node knows it
-	Now       func() time.Time       // nil: time.Now
-	Logger    *slog.Logger           // nil: no log
+
+	Controller *controller.Controller
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: no log
 }
 
 // A Server answers requests. It is a wire.Handler.
 type Server struct {
 	Deps
 	apis [kmsg.MaxKey + 1]*api
+
+	producerIDs producerIDs
 }
 
 // An api is one row of a table: the versions of a key that are served, and by what.
