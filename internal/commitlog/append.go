@@ -1,0 +1,311 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// AppendOptions say who appends.
+type AppendOptions struct {
+	Origin record.Origin // Client or Coordinator
+
+	// TransactionVersion of a coordinator's marker: from 2 on, its producer epoch must be
+	// above the last one seen (KIP-890).
+	TransactionVersion int16
+}
+
+// An AppendInfo says where a set went.
+type AppendInfo struct {
+	FirstOffset    int64
+	LastOffset     int64
+	MaxTimestamp   int64
+	LogAppendTime  int64 // -1 unless the topic has message.timestamp.type=LogAppendTime
+	LogStartOffset int64
+	Count          int // of records
+
+	// Duplicate says that an idempotent producer sent the set before: nothing was written,
+	// and the offsets are those it has got.
+	Duplicate bool
+
+	// FlushTo, when above 0, is what the caller must give to Log.FlushTo before it
+	// acknowledges: flush.messages is reached.
+	FlushTo int64
+}
+
+// A stampedSet is a set ready to be written.
+type stampedSet struct {
+	bytes        []byte
+	first, last  int64
+	maxTimestamp int64
+	count        int
+	hasProducer  bool
+}
+
+// AppendAsLeader validates a set, gives it offsets and the leader epoch, in place, and
+// appends it. An error that does not match ErrStorage is the fault of the set, and the log
+// is as before. The set is the caller's again on return.
+func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (AppendInfo, error) {
+	if err := l.prepare(); err != nil {
+		return AppendInfo{}, err
+	}
+	c := l.config.Load()
+	vo := record.ValidateOptions{
+		Now:             l.now().UnixMilli(),
+		Origin:          o.Origin,
+		TargetCodec:     c.Compression,
+		Level:           c.level(c.Compression),
+		TimestampType:   c.TimestampType,
+		BeforeMaxMs:     c.TimestampBeforeMaxMs,
+		AfterMaxMs:      c.TimestampAfterMaxMs,
+		Compacted:       c.Compact,
+		MaxMessageBytes: c.MaxMessageBytes,
+		MaxDecompressed: c.MaxDecompressedMessageBytes,
+	}
+	v, err := record.Validate(set, &vo)
+	if err != nil {
+		return AppendInfo{}, err
+	}
+	l.mu.Lock()
+	info, err := l.appendValidLocked(&v, leaderEpoch, o, c)
+	l.mu.Unlock()
+	if err != nil {
+		return info, err
+	}
+	return info, l.syncEpochs()
+}
+
+func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o AppendOptions, c *Config) (AppendInfo, error) {
+	if err := l.usableLocked(); err != nil {
+		return AppendInfo{}, err
+	}
+	if len(v.Set) > c.SegmentBytes {
+		return AppendInfo{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrRecordListTooLarge, len(v.Set), c.SegmentBytes)
+	}
+	batch := v.Set
+	if batch.ProducerID() >= 0 {
+		if o.Origin == record.Client {
+			if b, ok := l.mu.producers.duplicate(batch); ok {
+				return l.duplicateLocked(b, c), nil
+			}
+		}
+		if err := l.mu.producers.check(batch, parseEndTxn(batch), o); err != nil {
+			return AppendInfo{}, err
+		}
+	}
+	first := l.offsets.Load().End
+	batch.SetBaseOffset(first)
+	batch.SetLeaderEpoch(leaderEpoch)
+	s := stampedSet{
+		bytes:        batch,
+		first:        first,
+		last:         batch.LastOffset(),
+		maxTimestamp: v.MaxTimestamp,
+		count:        v.Count,
+		hasProducer:  batch.ProducerID() >= 0,
+	}
+	l.epochs.assign(leaderEpoch, s.first)
+	info, err := l.writeLocked(&s, c)
+	info.LogAppendTime = v.LogAppendTime
+	return info, err
+}
+
+func (l *Log) duplicateLocked(b producerBatch, c *Config) AppendInfo {
+	o := l.offsets.Load()
+	return AppendInfo{
+		FirstOffset:    b.firstOffset(),
+		LastOffset:     b.lastOffset,
+		MaxTimestamp:   b.timestamp,
+		LogAppendTime:  -1,
+		LogStartOffset: o.LogStart,
+		Count:          int(b.offsetDelta) + 1,
+		Duplicate:      true,
+		FlushTo:        l.flushTarget(b.lastOffset+1, c),
+	}
+}
+
+// AppendAsFollower appends what a leader sent, offsets as they are; gaps are compaction's.
+// Batches of an epoch above maxEpoch, the one of the fetch, are left out with all behind
+// them (KAFKA-18723), and so is an incomplete tail. A set that begins below the log end is
+// refused with an *UnexpectedOffsetError. An empty set is none.
+func (l *Log) AppendAsFollower(set []byte, maxEpoch int32) (AppendInfo, error) {
+	if err := l.prepare(); err != nil {
+		return AppendInfo{}, err
+	}
+	s, err := inspect(set, maxEpoch)
+	if err != nil {
+		return AppendInfo{}, fmt.Errorf("%v: %w", l.partition, err)
+	}
+	if len(s.bytes) == 0 {
+		o := l.offsets.Load()
+		return AppendInfo{FirstOffset: -1, LastOffset: o.End - 1, MaxTimestamp: -1, LogAppendTime: -1, LogStartOffset: o.LogStart}, nil
+	}
+	l.mu.Lock()
+	info, err := l.appendSentLocked(&s)
+	l.mu.Unlock()
+	if err != nil {
+		return info, err
+	}
+	return info, l.syncEpochs()
+}
+
+// inspect verifies the batches of a leader's answer.
+func inspect(set []byte, maxEpoch int32) (stampedSet, error) {
+	s := stampedSet{first: -1, last: -1, maxTimestamp: -1}
+	size := 0
+	for size < len(set) {
+		b, err := record.First(set[size:])
+		if errors.Is(err, record.ErrShort) {
+			break
+		}
+		if err == nil {
+			err = b.Verify()
+		}
+		if err != nil {
+			return s, err
+		}
+		if b.LeaderEpoch() > maxEpoch {
+			break
+		}
+		first, err := b.FirstOffset()
+		if err != nil {
+			return s, err
+		}
+		if first <= s.last || b.LastOffset() < first {
+			return s, fmt.Errorf("%w: %d to %d after %d", ErrOffsetsOutOfOrder, first, b.LastOffset(), s.last)
+		}
+		if size == 0 {
+			s.first = first
+		}
+		s.last = b.LastOffset()
+		s.maxTimestamp = max(s.maxTimestamp, b.MaxTimestamp())
+		s.count += int(b.Count())
+		s.hasProducer = s.hasProducer || b.ProducerID() >= 0
+		size += b.Size()
+	}
+	s.bytes = set[:size]
+	return s, nil
+}
+
+func (l *Log) appendSentLocked(s *stampedSet) (AppendInfo, error) {
+	if err := l.usableLocked(); err != nil {
+		return AppendInfo{}, err
+	}
+	c := l.config.Load()
+	if end := l.offsets.Load().End; s.first < end {
+		return AppendInfo{}, fmt.Errorf("%v: %w", l.partition, &UnexpectedOffsetError{s.first, s.last, end})
+	}
+	if len(s.bytes) > c.SegmentBytes {
+		return AppendInfo{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrRecordListTooLarge, len(s.bytes), c.SegmentBytes)
+	}
+	l.noteEpochs(s.bytes)
+	info, err := l.writeLocked(s, c)
+	info.LogAppendTime = -1
+	return info, err
+}
+
+// noteEpochs takes the leader epochs of batches into the cache. Messages of old formats
+// have none, and what the cache says would be wrong for them: it is cleared.
+func (l *Log) noteEpochs(set []byte) {
+	for b := range record.Batches(set) {
+		if b.Magic() < 2 {
+			l.epochs.clear()
+		} else {
+			l.epochs.assign(b.LeaderEpoch(), b.BaseOffset())
+		}
+	}
+}
+
+// writeLocked rolls if the set asks for it, writes, and publishes the new end.
+func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
+	if err := l.maybeRollLocked(s, c); err != nil {
+		return AppendInfo{}, err
+	}
+	o := l.offsets.Load()
+	active := o.active()
+	start := position{s.first, active, active.Size()}
+	if err := active.Append(s.bytes); err != nil {
+		return AppendInfo{}, l.fail("append", err)
+	}
+	if s.hasProducer {
+		if err := l.applyProducersLocked(s.bytes, start); err != nil {
+			return AppendInfo{}, l.fail("append aborted transaction", err)
+		}
+	}
+	l.mu.producers.end = s.last + 1
+	next := l.nextLocked()
+	next.end = position{s.last + 1, active, active.Size()}
+	l.mu.trail.add(next.end)
+	l.settleLocked(next)
+	return AppendInfo{
+		FirstOffset:    s.first,
+		LastOffset:     s.last,
+		MaxTimestamp:   s.maxTimestamp,
+		LogStartOffset: next.LogStart,
+		Count:          s.count,
+		FlushTo:        l.flushTarget(s.last+1, c),
+	}, nil
+}
+
+// applyProducersLocked tells the producer state about batches that were written at start.
+func (l *Log) applyProducersLocked(set []byte, at position) error {
+	for len(set) > 0 {
+		b, err := record.First(set)
+		if err != nil {
+			panic("BUG: written set is broken: " + err.Error())
+		}
+		if b.ProducerID() >= 0 {
+			at.offset = b.BaseOffset()
+			t, ended := l.mu.producers.apply(b, parseEndTxn(b), at)
+			if ended && t.Aborted {
+				err = at.segment.AppendAborted(l.mu.producers.aborted(t))
+			}
+			if err != nil {
+				return err
+			}
+			if ended {
+				l.mu.producers.complete(t)
+			}
+		}
+		at.pos += int64(b.Size())
+		set = set[b.Size():]
+	}
+	return nil
+}
+
+// flushTarget returns what an append up to end has to wait for under flush.messages.
+func (l *Log) flushTarget(end int64, c *Config) int64 {
+	if c.FlushMessages == math.MaxInt64 || end-l.flush.recoveryPoint.Load() < c.FlushMessages {
+		return 0
+	}
+	return end
+}
+
+// An endTxn is what the marker in a control batch says.
+type endTxn struct {
+	valid            bool // false: no marker of a transaction
+	abort            bool
+	coordinatorEpoch int32
+}
+
+// parseEndTxn reads the marker in a control batch. In what is no control batch of a
+// transaction, and in one that compaction emptied, there is none.
+func parseEndTxn(b record.Batch) endTxn {
+	if !b.IsControl() {
+		return endTxn{}
+	}
+	for r, err := range b.Records() {
+		if err != nil {
+			break
+		}
+		t, err := record.ParseControl(r.Key)
+		if err != nil || t != record.ControlAbort && t != record.ControlCommit {
+			break
+		}
+		epoch, err := record.ParseEndTxn(r.Value)
+		return endTxn{err == nil, t == record.ControlAbort, epoch}
+	}
+	return endTxn{}
+}

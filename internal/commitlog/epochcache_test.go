@@ -1,0 +1,114 @@
+package commitlog
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+func epochsOf(t *testing.T, pairs ...int64) *EpochCache {
+	t.Helper()
+	c := newEpochCache(vfs.NewMem(), "leader-epoch-checkpoint")
+	for i := 0; i < len(pairs); i += 2 {
+		c.assign(int32(pairs[i]), pairs[i+1])
+	}
+	return c
+}
+
+func wantEpochs(t *testing.T, c *EpochCache, pairs ...int64) {
+	t.Helper()
+	var want []checkpoint.EpochEntry
+	for i := 0; i < len(pairs); i += 2 {
+		want = append(want, checkpoint.EpochEntry{Epoch: int32(pairs[i]), StartOffset: pairs[i+1]})
+	}
+	if diff := cmp.Diff(want, append([]checkpoint.EpochEntry(nil), c.list()...)); diff != "" {
+		t.Errorf("epochs (-want +got):\n%s", diff)
+	}
+	if err := c.check(1 << 62); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEpochCacheAssign(t *testing.T) {
+	c := epochsOf(t, 0, 0, 1, 10)
+	c.assign(1, 15) // known
+	wantEpochs(t, c, 0, 0, 1, 10)
+	c.assign(1, 5) // earlier start: replaced
+	wantEpochs(t, c, 0, 0, 1, 5)
+	c.assign(4, 20)
+	c.assign(2, 30) // drops the later epoch 4
+	wantEpochs(t, c, 0, 0, 1, 5, 2, 30)
+	c.assign(5, 5) // drops by start offset
+	wantEpochs(t, c, 0, 0, 5, 5)
+	c.assign(-1, 9)
+	c.assign(9, -1)
+	wantEpochs(t, c, 0, 0, 5, 5)
+}
+
+func TestEpochCacheEndOffset(t *testing.T) {
+	c := epochsOf(t, 2, 10, 4, 20, 7, 30)
+	f := func(epoch, wantEpoch int32, wantOffset int64) {
+		t.Helper()
+		if e, o := c.endOffset(epoch, 100); e != wantEpoch || o != wantOffset {
+			t.Errorf("endOffset(%d) = %d, %d, want %d, %d", epoch, e, o, wantEpoch, wantOffset)
+		}
+	}
+	f(-1, -1, -1)
+	f(0, 0, 10) // below all: the first start
+	f(2, 2, 20)
+	f(3, 2, 20)
+	f(4, 4, 30)
+	f(6, 4, 30)
+	f(7, 7, 100)
+	f(8, -1, -1)
+	if e, o := epochsOf(t).endOffset(0, 100); e != -1 || o != -1 {
+		t.Errorf("empty: got %d, %d", e, o)
+	}
+}
+
+func TestEpochCacheEpochFor(t *testing.T) {
+	c := epochsOf(t, 2, 10, 4, 20)
+	for offset, want := range map[int64]int32{9: -1, 10: 2, 19: 2, 20: 4, 99: 4} {
+		if got, _ := c.epochFor(offset); got != want {
+			t.Errorf("epochFor(%d) = %d, want %d", offset, got, want)
+		}
+	}
+}
+
+func TestEpochCacheTruncate(t *testing.T) {
+	c := epochsOf(t, 2, 10, 4, 20, 7, 30)
+	c.truncateFromEnd(30)
+	wantEpochs(t, c, 2, 10, 4, 20)
+	c.truncateFromEnd(25)
+	wantEpochs(t, c, 2, 10, 4, 20)
+	c.truncateFromStart(10)
+	wantEpochs(t, c, 2, 10, 4, 20)
+	c.truncateFromStart(15)
+	wantEpochs(t, c, 2, 15, 4, 20)
+	c.truncateFromStart(20)
+	wantEpochs(t, c, 4, 20)
+	c.truncateFromStart(50)
+	wantEpochs(t, c, 4, 50)
+	c.truncateFromEnd(0)
+	wantEpochs(t, c)
+}
+
+func TestEpochCacheFile(t *testing.T) {
+	fs := vfs.NewMem()
+	const path = "leader-epoch-checkpoint"
+	c := newEpochCache(fs, path)
+	c.assign(1, 0)
+	c.assign(3, 7)
+	if err := c.sync(); err != nil {
+		t.Fatal(err)
+	}
+	c.assign(4, 9) // not synced
+	again, err := openEpochCache(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEpochs(t, again, 1, 0, 3, 7)
+}

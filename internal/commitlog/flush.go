@@ -1,0 +1,178 @@
+package commitlog
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A flusher makes sure that at most one sync of a log runs, and that all who come while it
+// runs share the next one (group commit). Nobody waits for company: a delay made every
+// case slower (performance-notes section 4).
+//
+//	caller A   sync --------|
+//	caller B       wait ....|sync --------|
+//	caller C            wait|.............|   B's sync covered C's bytes
+type flusher struct {
+	mu      sync.Mutex
+	done    sync.Cond // a sync ended
+	running bool
+
+	// recoveryPoint is the end of what is certainly on disk. It changes with Log.mu held.
+	// Invariant: recoveryPoint <= End.
+	recoveryPoint atomic.Int64
+	lastFlush     atomic.Int64 // ms
+}
+
+// RecoveryPoint returns the offset up to which nothing needs checking after a crash. Write
+// it to the checkpoint file after each truncation and from time to time: a low one is safe.
+func (l *Log) RecoveryPoint() int64 { return l.flush.recoveryPoint.Load() }
+
+// LastFlush returns when the log was last flushed or opened.
+func (l *Log) LastFlush() time.Time { return time.UnixMilli(l.flush.lastFlush.Load()) }
+
+// FlushTo returns when all records below offset are on disk. Callers at the same time
+// share syncs. An error poisons the log: after a failed sync nobody knows what is on disk.
+func (l *Log) FlushTo(offset int64) error {
+	f := &l.flush
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		if err := l.Failed(); err != nil {
+			return err
+		}
+		if f.recoveryPoint.Load() >= min(offset, l.offsets.Load().End) {
+			return nil
+		}
+		if f.running {
+			f.done.Wait()
+			continue
+		}
+		l.runSync(l.syncAll)
+	}
+}
+
+// Flush returns when everything that was appended before is on disk, with the indexes,
+// the producer snapshots and the names of the files, and moves the recovery point there.
+func (l *Log) Flush() error { return l.syncOnce(l.syncAll) }
+
+// flushSealed syncs the segments that rolls have sealed and moves the recovery point past
+// them, so that an unclean stop leaves only one segment to check.
+func (l *Log) flushSealed() error { return l.syncOnce(l.syncSealed) }
+
+// syncOnce runs a sync of its own when no other runs.
+func (l *Log) syncOnce(sync func() error) error {
+	f := &l.flush
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.running {
+		f.done.Wait()
+	}
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	return l.runSync(sync)
+}
+
+// runSync runs sync without flush.mu, which the caller holds.
+func (l *Log) runSync(sync func() error) error {
+	f := &l.flush
+	f.running = true
+	f.mu.Unlock()
+	err := sync()
+	if err != nil {
+		err = l.fail("flush", err)
+	}
+	f.mu.Lock()
+	f.running = false
+	f.done.Broadcast()
+	return err
+}
+
+// A syncJob is what one sync has to do, captured under the mutex.
+type syncJob struct {
+	end         int64              // everything below is durable after it
+	segments    []*segment.Segment // sealed ones, ascending
+	active      *segment.Segment   // nil: not this time
+	snapshots   []string
+	dir         string
+	truncations int
+}
+
+// captureLocked takes over the debts of the log up to end.
+func (l *Log) captureLocked(end int64) syncJob {
+	j := syncJob{end: end, segments: slices.Clone(l.mu.unsynced), dir: l.mu.dir, truncations: l.mu.truncations}
+	for _, offset := range l.mu.snapshots.takeUnsynced(end) {
+		j.snapshots = append(j.snapshots, l.mu.snapshots.path(offset))
+	}
+	return j
+}
+
+// run does the job in the order that keeps every crash state loadable: what explains data
+// before the data (KAFKA-9892), old data before new.
+func (l *Log) run(j *syncJob) error {
+	if err := l.epochs.sync(); err != nil {
+		return err
+	}
+	for _, path := range j.snapshots {
+		if err := syncFile(l.fs, path); err != nil {
+			return err
+		}
+	}
+	if len(j.snapshots) > 0 {
+		if err := l.fs.SyncDir(j.dir); err != nil {
+			return err
+		}
+	}
+	for _, s := range j.segments {
+		if err := s.Flush(); err != nil {
+			return err
+		}
+	}
+	if j.active != nil {
+		return j.active.Flush()
+	}
+	return nil
+}
+
+// finish publishes what a job made durable, unless a truncation made it void.
+func (l *Log) finish(j *syncJob) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(j.segments, s) })
+	if j.truncations != l.mu.truncations {
+		return
+	}
+	l.flush.recoveryPoint.Store(max(l.flush.recoveryPoint.Load(), j.end))
+	l.flush.lastFlush.Store(l.now().UnixMilli())
+}
+
+// syncAll syncs everything up to the log end. Of the active segment it leaves the indexes
+// alone, which recovery makes anew.
+func (l *Log) syncAll() error {
+	l.mu.Lock()
+	o := l.offsets.Load()
+	j := l.captureLocked(o.End)
+	j.active = o.active()
+	l.mu.Unlock()
+	return l.do(&j)
+}
+
+// syncSealed syncs what lies below the active segment.
+func (l *Log) syncSealed() error {
+	l.mu.Lock()
+	j := l.captureLocked(l.offsets.Load().active().BaseOffset())
+	l.mu.Unlock()
+	return l.do(&j)
+}
+
+func (l *Log) do(j *syncJob) error {
+	if err := l.run(j); err != nil {
+		return err
+	}
+	l.finish(j)
+	return nil
+}

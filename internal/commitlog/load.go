@@ -1,0 +1,257 @@
+package commitlog
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// Open loads a log, or creates it if the directory has none, and repairs what a crash left
+// (storage-format 6). After a clean stop it reads no data but the tail of the last segment
+// behind its last index entry. The high watermark starts at the log start.
+func Open(o Options) (*Log, error) {
+	l := newLog(o)
+	if err := l.load(o); err != nil {
+		return nil, err
+	}
+	if l.metadataPending.Load() {
+		l.runLater(func() { _ = l.prepare() }) // else the first append does it
+	}
+	return l, nil
+}
+
+func newLog(o Options) *Log {
+	l := &Log{
+		fs:          o.FS,
+		partition:   o.Partition,
+		now:         o.Now,
+		logger:      o.Logger,
+		expiration:  o.ProducerIDExpiration,
+		deleteLater: o.DeleteLater,
+		runLater:    o.Background,
+		onFailure:   o.OnFailure,
+	}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
+	}
+	if l.expiration <= 0 {
+		l.expiration = unlimited
+	}
+	if l.deleteLater == nil {
+		l.deleteLater = func(_ time.Duration, remove func()) { remove() }
+	}
+	if l.runLater == nil {
+		l.runLater = l.background.Go
+	}
+	l.flush.done.L = &l.flush.mu
+	l.mu.dir = o.Dir
+	l.mu.snapshots = snapshots{fs: o.FS, dir: o.Dir}
+	l.config.Store(&o.Config)
+	return l
+}
+
+func (l *Log) load(o Options) error {
+	if err := vfs.MkdirAll(l.fs, o.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
+		return err
+	}
+	if err := finishSwaps(l.fs, o.Dir, l.logger); err != nil {
+		return err
+	}
+	segments, err := l.openSegments(o.Dir)
+	if err != nil {
+		return err
+	}
+	r := recovery{log: l, segments: segments, clean: o.Clean, point: o.RecoveryPoint, logStart: o.LogStartOffset}
+	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
+		r.clean = true // nobody will read it
+	}
+	l.epochs, err = openEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		l.logger.Error("leader epochs are made from the batches again", "partition", l.partition, "err", err)
+		l.epochs = newEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
+		r.clean, r.point = false, 0
+	} else if err != nil {
+		return err
+	}
+	if err := r.run(); err != nil {
+		return err
+	}
+	return l.start(&r)
+}
+
+// start puts what was loaded in force.
+func (l *Log) start(r *recovery) error {
+	c := l.config.Load()
+	if len(r.segments) == 0 {
+		s, err := l.createLocked(r.end, c)
+		if err != nil {
+			return err
+		}
+		r.segments = append(r.segments, s)
+	} else {
+		l.startSegmentLocked(c)
+	}
+	active := r.segments[len(r.segments)-1]
+	logStart := max(r.logStart, r.segments[0].BaseOffset())
+	l.epochs.truncateFromEnd(r.end)
+	l.epochs.truncateFromStart(logStart)
+
+	l.flush.recoveryPoint.Store(r.point)
+	l.flush.lastFlush.Store(l.now().UnixMilli())
+	l.mu.producers = r.producers
+	next := l.mu.slab.next()
+	*next = Offsets{LogStart: logStart, segments: r.segments}
+	next.end = position{r.end, active, active.Size()}
+	next.highWatermark = position{offset: logStart}
+	l.settleLocked(next)
+	return nil
+}
+
+// openSegments opens what the directory has, ascending, and deletes index files without a
+// .log file. It also lists the producer snapshots.
+func (l *Log) openSegments(dir string) ([]*segment.Segment, error) {
+	entries, err := l.fs.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var bases []int64
+	for _, e := range entries {
+		if base, kind, suffix, ok := segment.ParseName(e.Name()); ok && kind == segment.LogFile && suffix == "" {
+			bases = append(bases, base)
+		} else if offset, ok := parseSnapshotName(e.Name()); ok {
+			l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, offset)
+		}
+	}
+	slices.Sort(bases)
+	slices.Sort(l.mu.snapshots.offsets)
+	for _, e := range entries {
+		base, kind, suffix, ok := segment.ParseName(e.Name())
+		if _, found := slices.BinarySearch(bases, base); ok && suffix == "" && kind != segment.LogFile && !found {
+			if err := l.fs.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c := l.config.Load()
+	segments := make([]*segment.Segment, len(bases))
+	for i, base := range bases {
+		if segments[i], err = segment.Open(l.fs, dir, base, c.segment()); err != nil {
+			return nil, err
+		}
+	}
+	return segments, nil
+}
+
+// finishSwaps brings a directory that a crash left in the middle of replacing or deleting
+// segments to one side or the other (storage-format 6.3):
+//
+//	*.deleted             gone already, but for the delay: delete
+//	*.cleaned             output not complete: delete
+//	*.swap at or above    the output's files were being renamed from .cleaned to .swap,
+//	 the lowest .cleaned  highest first: undo, delete
+//	*.swap otherwise      complete: delete the originals in its range, rename
+func finishSwaps(fsys vfs.FS, dir string, logger *slog.Logger) error {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var names, swaps, doomed []string
+	minCleaned := int64(math.MaxInt64)
+	for _, e := range entries {
+		names = append(names, e.Name())
+		switch name := e.Name(); {
+		case strings.HasSuffix(name, segment.DeletedSuffix) && !strings.HasSuffix(name, keptSuffix):
+			doomed = append(doomed, name)
+		case strings.HasSuffix(name, segment.CleanedSuffix):
+			doomed = append(doomed, name)
+			if offset, ok := parseOffset(name); ok {
+				minCleaned = min(minCleaned, offset)
+			}
+		case strings.HasSuffix(name, segment.SwapSuffix):
+			swaps = append(swaps, name)
+		}
+	}
+	if len(doomed) == 0 && len(swaps) == 0 {
+		return nil
+	}
+	logger.Info("finish interrupted work", "dir", dir, "deleted", len(doomed), "swapped", len(swaps))
+	undone := func(name string) bool {
+		offset, ok := parseOffset(name)
+		return ok && offset >= minCleaned
+	}
+	for _, name := range swaps {
+		if undone(name) {
+			doomed = append(doomed, name)
+		}
+	}
+	swaps = slices.DeleteFunc(swaps, undone)
+	// Swaps go before the .cleaned files that say they must.
+	slices.SortStableFunc(doomed, func(a, b string) int {
+		return strings.Compare(filepath.Ext(b), filepath.Ext(a))
+	})
+	for _, name := range doomed {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	if err := replaceOriginals(fsys, dir, swaps, names); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// replaceOriginals deletes the files of segments in the range that the swapped ones cover,
+// and gives these their plain names. (KAFKA-12520: producer snapshots stay.)
+func replaceOriginals(fsys vfs.FS, dir string, swaps, names []string) error {
+	first, end := int64(math.MaxInt64), int64(-1)
+	for _, name := range swaps {
+		base, kind, _, ok := segment.ParseName(name)
+		if !ok || kind != segment.LogFile {
+			continue
+		}
+		next, err := endOfSwap(fsys, dir, base)
+		if err != nil {
+			return err
+		}
+		first, end = min(first, base), max(end, next)
+	}
+	for _, name := range names {
+		base, _, suffix, ok := segment.ParseName(name)
+		if ok && suffix == "" && base >= first && base < end {
+			if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range swaps {
+		plain := strings.TrimSuffix(name, segment.SwapSuffix)
+		if err := fsys.Rename(filepath.Join(dir, name), filepath.Join(dir, plain)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endOfSwap returns the offset behind the last batch of a segment that is being swapped in.
+func endOfSwap(fsys vfs.FS, dir string, base int64) (int64, error) {
+	s, err := segment.Open(fsys, dir, base, segment.Config{Suffix: segment.SwapSuffix, ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	next, err := s.NextOffset()
+	return next, errors.Join(err, s.Close())
+}

@@ -1,0 +1,444 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// Options say which log to open and what surrounds it.
+type Options struct {
+	FS        vfs.FS
+	Dir       string // the partition's directory; created if missing
+	Partition topic.Partition
+	TopicID   uuid.UUID // zero: whatever partition.metadata says
+	Config    Config
+
+	// RecoveryPoint and LogStartOffset are what the checkpoints of the log directory say,
+	// 0 if they say nothing.
+	RecoveryPoint  int64
+	LogStartOffset int64
+
+	// Clean says that the directory was stopped cleanly: files are trusted and no data is
+	// read. Otherwise everything from the recovery point on is checked.
+	Clean bool
+
+	ProducerIDExpiration time.Duration // producer.id.expiration.ms; 0 is never
+	Now                  func() time.Time
+	Logger               *slog.Logger
+
+	// DeleteLater runs remove after the delay. It may drop it at shutdown: files to be
+	// deleted are renamed already and the next Open removes them. Nil runs it at once.
+	DeleteLater func(delay time.Duration, remove func())
+
+	// Background runs a task that a log wants done soon but not now: syncing what a roll
+	// sealed. Nil starts a goroutine, which Close waits for.
+	Background func(task func())
+
+	// OnFailure is called once, when a failed operation makes the log refuse writes. The
+	// caller may hold locks of the log: OnFailure must not call it.
+	OnFailure func(error)
+}
+
+// A Log is one partition's log. All methods are safe for concurrent use.
+type Log struct {
+	fs         vfs.FS
+	partition  topic.Partition
+	now        func() time.Time
+	logger     *slog.Logger
+	expiration time.Duration
+
+	deleteLater func(time.Duration, func())
+	runLater    func(func())
+	onFailure   func(error)
+	background  sync.WaitGroup // tasks of the default runLater
+
+	config  atomic.Pointer[Config]
+	topicID atomic.Pointer[uuid.UUID]
+	// metadataPending is set until partition.metadata is on disk; no record goes before it.
+	metadataPending atomic.Bool
+
+	// files is held by what removes or moves files: retention, truncation, rename, close.
+	// Lock order: files, then flush.mu, then mu, then the locks of the epoch cache and the
+	// segments.
+	files sync.Mutex
+
+	// mu guards everything that changes the log: append, roll, truncation, retention, high
+	// watermark. It is held across writes, and across a sync in two rare places: truncation,
+	// and a roll when everything before it is on disk.
+	mu struct {
+		sync.Mutex
+		dir       string
+		closed    bool
+		producers *ProducerState
+		snapshots snapshots
+		slab      slab
+		trail     trail
+		created   time.Time // of the active segment, in this process
+		jitterMs  int64     // of the active segment
+
+		// truncations counts what makes a sync that began earlier worthless.
+		truncations int
+		// unsynced has the sealed segments that were not synced since, ascending.
+		unsynced []*segment.Segment
+	}
+
+	// offsets is the state that readers see. Writers hold mu and store a new one, last of
+	// all: whoever loads it may read every byte it names.
+	offsets atomic.Pointer[Offsets]
+
+	epochs *EpochCache
+	flush  flusher
+
+	// failure is set once, by the first failed operation or by Close.
+	failure atomic.Pointer[StorageError]
+}
+
+// Dir returns the directory of the log.
+func (l *Log) Dir() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.dir
+}
+
+// Partition returns which partition the log is of.
+func (l *Log) Partition() topic.Partition { return l.partition }
+
+// TopicID returns the id of the topic, zero if the directory has none and none was given.
+func (l *Log) TopicID() uuid.UUID { return *l.topicID.Load() }
+
+// Offsets returns the state of the log, an immutable snapshot.
+func (l *Log) Offsets() *Offsets { return l.offsets.Load() }
+
+// Config returns the configuration in force.
+func (l *Log) Config() Config { return *l.config.Load() }
+
+// SetConfig puts a new configuration in force, preallocation from the next segment on.
+func (l *Log) SetConfig(c Config) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.config.Store(&c)
+	l.offsets.Load().active().SetIndexLimits(c.indexInterval(), c.SegmentIndexBytes)
+}
+
+// Failed returns the *StorageError that makes the log refuse writes, or nil.
+func (l *Log) Failed() error {
+	if e := l.failure.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// fail makes the log refuse all writes until it is opened again: after a failed write,
+// nobody knows what the file holds.
+func (l *Log) fail(op string, err error) error {
+	if errors.Is(err, ErrStorage) {
+		return err
+	}
+	e := &StorageError{l.partition, op, err}
+	if l.failure.CompareAndSwap(nil, e) {
+		l.logger.Error("log refuses writes until it is opened again", "partition", l.partition, "op", op, "err", err)
+		if l.onFailure != nil {
+			l.onFailure(e)
+		}
+	}
+	return e
+}
+
+// prepare is what comes before every change: is the log alive, and is its topic id on disk?
+func (l *Log) prepare() error {
+	if e := l.failure.Load(); e != nil {
+		return e
+	}
+	if l.metadataPending.Load() {
+		return l.syncMetadata()
+	}
+	return nil
+}
+
+// usableLocked refuses changes that waited for the mutex while the log failed or closed.
+func (l *Log) usableLocked() error {
+	if e := l.failure.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// syncMetadata writes partition.metadata if it is not there.
+func (l *Log) syncMetadata() error {
+	l.epochs.file.Lock()
+	defer l.epochs.file.Unlock()
+	if !l.metadataPending.Load() {
+		return nil
+	}
+	path := filepath.Join(filepath.Dir(l.epochs.path), checkpoint.PartitionMetadataFile)
+	if err := checkpoint.WritePartitionMetadata(l.fs, path, l.TopicID()); err != nil {
+		return l.fail("write partition.metadata", err)
+	}
+	l.metadataPending.Store(false)
+	return nil
+}
+
+// loadMetadata compares the topic id on disk with the given one. (KAFKA-16814: logs of
+// old brokers have none and get one.)
+func (l *Log) loadMetadata(dir string, id uuid.UUID) error {
+	m, err := checkpoint.ReadPartitionMetadata(l.fs, filepath.Join(dir, checkpoint.PartitionMetadataFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.metadataPending.Store(!id.IsZero())
+	case err != nil:
+		return err
+	case id.IsZero():
+		id = m.TopicID
+	case id != m.TopicID:
+		return fmt.Errorf("%v: %w: %v in %s, want %v", l.partition, ErrInconsistentTopicID, m.TopicID, dir, id)
+	}
+	l.topicID.Store(&id)
+	return nil
+}
+
+// settleLocked makes o consistent and publishes it. What may have changed is anything but
+// the last stable offset, which follows from the rest.
+func (l *Log) settleLocked(o *Offsets) {
+	o.End = o.end.offset
+	if hw := min(max(o.highWatermark.offset, o.LogStart), o.End); hw != o.highWatermark.offset {
+		o.highWatermark = l.locateLocked(o, hw)
+	} else if hw == o.End {
+		o.highWatermark = o.end // of a new segment, perhaps
+	}
+	o.HighWatermark = o.highWatermark.offset
+	l.mu.producers.release(max(o.HighWatermark, o.LogStart))
+	o.lastStable = o.highWatermark
+	if first, ok := l.mu.producers.firstUnstable(); ok && first.offset < o.HighWatermark {
+		o.lastStable = first
+		if first.offset < o.LogStart {
+			o.lastStable = position{offset: o.LogStart}
+		}
+	}
+	o.LastStable = o.lastStable.offset
+	l.offsets.Store(o)
+}
+
+// locateLocked gives an offset its place in a file, if that is known without reading.
+func (l *Log) locateLocked(o *Offsets, offset int64) position {
+	if offset == o.end.offset {
+		return o.end
+	}
+	if p, ok := l.mu.trail.find(offset); ok {
+		return p
+	}
+	return position{offset: offset}
+}
+
+// nextLocked returns a copy of the state to change and hand to settleLocked.
+func (l *Log) nextLocked() *Offsets {
+	o := l.mu.slab.next()
+	*o = *l.offsets.Load()
+	return o
+}
+
+// SetHighWatermark moves the high watermark, also back, to the nearest offset within the
+// log, and returns it. Followers take their leader's with it.
+func (l *Log) SetHighWatermark(offset int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.offsets.Load()
+	offset = min(max(offset, o.LogStart), o.End)
+	if offset != o.HighWatermark {
+		l.moveHighWatermarkLocked(offset)
+	}
+	return offset
+}
+
+// IncrementHighWatermark moves the high watermark forward, to the log end at most, and
+// reports whether it moved.
+func (l *Log) IncrementHighWatermark(offset int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.offsets.Load()
+	if offset = min(offset, o.End); offset <= o.HighWatermark {
+		return false
+	}
+	l.moveHighWatermarkLocked(offset)
+	return true
+}
+
+func (l *Log) moveHighWatermarkLocked(offset int64) {
+	next := l.nextLocked()
+	next.highWatermark = l.locateLocked(next, offset)
+	l.settleLocked(next)
+}
+
+// Producers lists the producers that the log knows, by id.
+func (l *Log) Producers() []ProducerInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.producers.infos()
+}
+
+// ExpireProducers forgets producers that wrote nothing for producer.id.expiration.ms, and
+// returns how many.
+func (l *Log) ExpireProducers(now time.Time) int {
+	if l.expiration == unlimited {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.producers.expire(now, l.expiration)
+}
+
+// LatestEpoch returns the last leader epoch the log has seen, or -1.
+func (l *Log) LatestEpoch() int32 {
+	if e, ok := l.epochs.latest(); ok {
+		return e.Epoch
+	}
+	return -1
+}
+
+// EpochForOffset returns the leader epoch in which offset was or will be written, or -1.
+func (l *Log) EpochForOffset(offset int64) int32 {
+	epoch, _ := l.epochs.epochFor(offset)
+	return epoch
+}
+
+// EpochEndOffset answers OffsetForLeaderEpoch: the largest epoch up to the asked one and
+// the offset where it ended; -1, -1 if the log cannot tell.
+func (l *Log) EpochEndOffset(epoch int32) (int32, int64) {
+	return l.epochs.endOffset(epoch, l.offsets.Load().End)
+}
+
+// AssignEpoch notes that a leader epoch begins at start, and returns when that is on disk.
+// A new leader calls it with the log end, also if it never writes.
+func (l *Log) AssignEpoch(epoch int32, start int64) error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.epochs.assign(epoch, start)
+	l.mu.Unlock()
+	return l.syncEpochs()
+}
+
+func (l *Log) syncEpochs() error {
+	if err := l.epochs.sync(); err != nil {
+		return l.fail("write leader epochs", err)
+	}
+	return nil
+}
+
+// A SegmentInfo describes a segment.
+type SegmentInfo struct {
+	BaseOffset int64
+	Size       int64
+}
+
+// Segments describes the segments, oldest first.
+func (l *Log) Segments() []SegmentInfo {
+	o := l.offsets.Load()
+	list := make([]SegmentInfo, len(o.segments))
+	for i, s := range o.segments {
+		list[i] = SegmentInfo{s.BaseOffset(), s.Size()}
+	}
+	return list
+}
+
+// NumSegments returns the number of segments, at least one.
+func (l *Log) NumSegments() int { return len(l.offsets.Load().segments) }
+
+// Size returns the size of all .log files in bytes.
+func (l *Log) Size() int64 {
+	var size int64
+	for _, s := range l.offsets.Load().segments {
+		size += s.Size()
+	}
+	return size
+}
+
+// startSegmentLocked notes what the rolling rules need about a new active segment.
+func (l *Log) startSegmentLocked(c *Config) {
+	l.mu.created = l.now()
+	l.mu.jitterMs = 0
+	if bound := min(c.SegmentJitterMs, c.SegmentMs); bound > 0 {
+		l.mu.jitterMs = rand.Int64N(bound)
+	}
+}
+
+// RenameDir moves the log to another directory of the same parent: to the -delete name of
+// a partition on its way out, or from a -future name to the live one.
+func (l *Log) RenameDir(dir string) error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	if err := l.syncEpochs(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs.file.Lock()
+	defer l.epochs.file.Unlock()
+	if err := segment.RenameDir(l.fs, l.mu.dir, dir, l.offsets.Load().segments); err != nil {
+		return l.fail("rename", err)
+	}
+	l.mu.dir = dir
+	l.mu.snapshots.dir = dir
+	l.epochs.path = filepath.Join(dir, checkpoint.LeaderEpochs)
+	return nil
+}
+
+// Close flushes the log, takes a producer snapshot and closes the files. After a nil error
+// everything is on disk and the directory may be marked as cleanly stopped. Later changes
+// fail with ErrClosed; reads must have ended.
+func (l *Log) Close() error {
+	l.background.Wait()
+	err := l.prepare()
+	if err == nil {
+		err = l.snapshotAndFlush()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		return nil
+	}
+	l.mu.closed = true
+	l.failure.CompareAndSwap(nil, &StorageError{l.partition, "use", ErrClosed})
+	for _, s := range l.offsets.Load().segments {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+func (l *Log) snapshotAndFlush() error {
+	l.mu.Lock()
+	err := l.mu.snapshots.write(l.mu.producers)
+	l.mu.Unlock()
+	if err != nil {
+		return l.fail("write producer snapshot", err)
+	}
+	return l.Flush()
+}
+
+// Delete closes the log without flushing it and removes its directory.
+func (l *Log) Delete() error {
+	l.failure.CompareAndSwap(nil, &StorageError{l.partition, "use", ErrClosed})
+	l.background.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.closed = true
+	var err error
+	for _, s := range l.offsets.Load().segments {
+		err = errors.Join(err, s.Remove())
+	}
+	return errors.Join(err, vfs.RemoveAll(l.fs, l.mu.dir))
+}

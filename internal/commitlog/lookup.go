@@ -1,0 +1,86 @@
+package commitlog
+
+import (
+	"fmt"
+
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// Timestamps of a lookup that are none (ListOffsets).
+const (
+	Latest                int64 = -1
+	Earliest              int64 = -2
+	MaxTimestamp          int64 = -3
+	EarliestLocal         int64 = -4
+	LatestTiered          int64 = -5
+	EarliestPendingUpload int64 = -6
+)
+
+// A LookupRequest asks for an offset by time.
+type LookupRequest struct {
+	Timestamp int64 // ms, or one of the special ones
+	Isolation Isolation
+}
+
+// Lookup returns the first record, in offset order, whose timestamp is at least the asked
+// one and whose offset is below the isolation's limit; ok is false if there is none.
+// Special timestamps answer with a place in the log, for which Timestamp is -1 except for
+// MaxTimestamp: the first record that has the largest timestamp. Lookup takes no lock.
+func (l *Log) Lookup(r LookupRequest) (t segment.TimestampOffset, ok bool, err error) {
+	for {
+		o := l.offsets.Load()
+		t, ok, err = l.lookup(o, r)
+		if err == nil || l.offsets.Load() == o {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%v: %w", l.partition, err)
+	}
+	return t, ok, err
+}
+
+func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool, error) {
+	switch r.Timestamp {
+	case Latest:
+		offset := o.Limit(r.Isolation)
+		return segment.TimestampOffset{Timestamp: -1, Offset: offset, LeaderEpoch: l.EpochForOffset(offset)}, true, nil
+	case Earliest, EarliestLocal:
+		return segment.TimestampOffset{Timestamp: -1, Offset: o.LogStart, LeaderEpoch: l.EpochForOffset(o.LogStart)}, true, nil
+	case MaxTimestamp:
+		return l.lookupMax(o)
+	case LatestTiered, EarliestPendingUpload:
+		return segment.TimestampOffset{Timestamp: -1, Offset: -1, LeaderEpoch: -1}, false, nil
+	}
+	for _, s := range o.segments {
+		largest, err := s.LargestTimestamp()
+		if err != nil {
+			return segment.TimestampOffset{}, false, err
+		}
+		if largest < r.Timestamp {
+			continue
+		}
+		// Only the first such segment is asked, as Kafka does, also if it is empty.
+		t, ok, err := s.OffsetByTimestamp(r.Timestamp, o.LogStart)
+		return t, ok && t.Offset < o.Limit(r.Isolation), err
+	}
+	return segment.TimestampOffset{}, false, nil
+}
+
+func (l *Log) lookupMax(o *Offsets) (t segment.TimestampOffset, ok bool, err error) {
+	var latest *segment.Segment
+	largest := int64(-1)
+	for _, s := range o.segments {
+		timestamp, _, err := s.MaxTimestamp()
+		if err != nil {
+			return t, false, err
+		}
+		if timestamp > largest {
+			latest, largest = s, timestamp
+		}
+	}
+	if latest == nil {
+		return t, false, nil
+	}
+	return latest.MaxTimestampRecord()
+}

@@ -1,0 +1,35 @@
+package commitlog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Names in a partition's directory, besides those of package segment and of checkpoint.
+const (
+	snapshotSuffix = ".snapshot"
+
+	// keptSuffix ends in segment.DeletedSuffix and is none of ours: a KRaft snapshot.
+	keptSuffix = ".checkpoint.deleted"
+
+	// DeleteDirSuffix ends the name of a directory that is to be deleted.
+	DeleteDirSuffix = "-delete"
+)
+
+func snapshotName(offset int64) string { return fmt.Sprintf("%020d%s", offset, snapshotSuffix) }
+
+// parseSnapshotName returns the offset in the name of a producer snapshot.
+func parseSnapshotName(name string) (int64, bool) {
+	if !strings.HasSuffix(name, snapshotSuffix) {
+		return 0, false
+	}
+	return parseOffset(name)
+}
+
+// parseOffset returns the offset that a name begins with: all before the first dot.
+func parseOffset(name string) (int64, bool) {
+	digits, _, _ := strings.Cut(name, ".")
+	offset, err := strconv.ParseInt(digits, 10, 64)
+	return offset, err == nil && offset >= 0
+}

@@ -1,0 +1,307 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A recovery finds out where a log ends and what its producers did. After a crash it checks
+// the segment that holds the recovery point and all behind it, cuts what is torn, and
+// makes their indexes anew.
+type recovery struct {
+	log      *Log
+	segments []*segment.Segment // in: what the directory has; out: what is left
+	clean    bool
+	point    int64 // recovery point: in: the checkpoint's; out: the log's
+	logStart int64 // log start checkpoint
+
+	producers *ProducerState
+	end       int64 // the log end
+}
+
+func (r *recovery) run() error {
+	if len(r.segments) == 0 {
+		r.end, r.point = r.logStart, r.logStart
+		r.producers = newProducerState(r.end)
+		return r.log.mu.snapshots.removeIf(func(int64) bool { return true })
+	}
+	if r.clean {
+		return r.trust()
+	}
+	return r.check()
+}
+
+// trust takes a directory that was stopped cleanly as it is.
+func (r *recovery) trust() error {
+	end, err := r.last().NextOffset()
+	if err != nil {
+		return err
+	}
+	r.end, r.point = end, end
+	if end < r.logStart {
+		return r.restart()
+	}
+	if err := r.dropStraySnapshots(); err != nil {
+		return err
+	}
+	l := r.log
+	logStart := max(r.logStart, r.segments[0].BaseOffset())
+	if len(l.mu.snapshots.offsets) == 0 {
+		// A broker that knew no producers left no snapshot. Say so, so that nobody reads
+		// the whole log to find out.
+		r.producers = newProducerState(r.last().BaseOffset())
+		if r.producers.end > logStart {
+			if err := l.mu.snapshots.write(r.producers); err != nil {
+				return err
+			}
+		}
+		r.producers.end = end
+		return nil
+	}
+	r.producers, err = l.replayProducers(r.segments, logStart, end)
+	return err
+}
+
+// check recovers the segments from the recovery point on.
+func (r *recovery) check() error {
+	l := r.log
+	logStart := max(r.logStart, r.segments[0].BaseOffset())
+	i := max(0, floorSegment(r.segments, r.point))
+	var err error
+	if r.producers, err = l.replayProducers(r.segments[:i], logStart, max(logStart, r.segments[i].BaseOffset())); err != nil {
+		return err
+	}
+	if r.end, err = r.endBefore(i); err != nil {
+		return err
+	}
+	for ; i < len(r.segments); i++ {
+		s := r.segments[i]
+		if r.isHole(i) {
+			l.logger.Error("records are lost: segments behind the gap are removed",
+				"partition", l.partition, "offset", r.end, "next", s.BaseOffset())
+			break
+		}
+		cut, err := r.recoverSegment(s)
+		if err != nil {
+			return err
+		}
+		l.mu.unsynced = append(l.mu.unsynced, s)
+		if cut > 0 {
+			l.logger.Warn("torn tail is cut", "partition", l.partition, "segment", s.BaseOffset(), "bytes", cut, "end", r.end)
+			i++
+			break
+		}
+	}
+	if err := r.dropFrom(i); err != nil {
+		return err
+	}
+	if r.end < r.logStart {
+		return r.restart()
+	}
+	if n := len(l.mu.unsynced); n > 0 {
+		l.mu.unsynced = l.mu.unsynced[:n-1] // the active one is no debt of a roll
+	}
+	r.point = min(r.point, r.end)
+	if err := r.dropStraySnapshots(); err != nil {
+		return err
+	}
+	return l.mu.snapshots.write(r.producers)
+}
+
+func (r *recovery) last() *segment.Segment { return r.segments[len(r.segments)-1] }
+
+// endBefore returns where the segment before i ends, or segment 0 begins.
+func (r *recovery) endBefore(i int) (int64, error) {
+	if i == 0 {
+		return r.segments[0].BaseOffset(), nil
+	}
+	return r.segments[i-1].NextOffset()
+}
+
+// isHole reports whether records between the end so far and segment i were lost in the
+// crash: a tail, or a whole segment, that had not reached the disk when the ones behind it
+// had. Below the recovery point and in compacted logs, gaps are where records were removed.
+func (r *recovery) isHole(i int) bool {
+	base := r.segments[i].BaseOffset()
+	return i > 0 && base > r.end && base > r.point && !r.log.config.Load().Compact
+}
+
+// recoverSegment checks one segment and moves the end behind what is good of it.
+func (r *recovery) recoverSegment(s *segment.Segment) (cut int64, err error) {
+	l := r.log
+	r.end = max(r.end, s.BaseOffset())
+	if err := r.snapshotAt(s.BaseOffset()); err != nil {
+		return 0, err
+	}
+	at := position{segment: s}
+	cut, err = s.Recover(func(b record.Batch) error {
+		r.noteEpoch(b)
+		at.offset = b.BaseOffset()
+		if err := r.noteProducer(b, at); err != nil {
+			return err
+		}
+		at.pos += int64(b.Size())
+		r.end = b.NextOffset()
+		r.producers.end = max(r.producers.end, r.end)
+		return nil
+	})
+	if err != nil {
+		return cut, fmt.Errorf("%v: recover: %w", l.partition, err)
+	}
+	return cut, nil
+}
+
+func (r *recovery) noteEpoch(b record.Batch) {
+	if e, ok := r.log.epochs.latest(); b.Magic() >= 2 && (!ok || b.LeaderEpoch() > e.Epoch) {
+		r.log.epochs.assign(b.LeaderEpoch(), b.BaseOffset())
+	}
+}
+
+// noteProducer takes in a batch of a segment whose indexes were reset.
+func (r *recovery) noteProducer(b record.Batch, at position) error {
+	if b.ProducerID() < 0 || b.BaseOffset() < r.producers.end {
+		return nil
+	}
+	t, ended := r.producers.apply(b, parseEndTxn(b), at)
+	if !ended {
+		return nil
+	}
+	if t.Aborted {
+		if err := at.segment.AppendAborted(r.producers.aborted(t)); err != nil {
+			return err
+		}
+	}
+	r.producers.complete(t)
+	return nil
+}
+
+// snapshotAt makes sure that the snapshot at a segment's base is there and is right. One
+// from before the crash that says something else is of records that are lost.
+func (r *recovery) snapshotAt(base int64) error {
+	l := r.log
+	if err := l.mu.snapshots.removeIf(func(offset int64) bool { return offset >= base }); err != nil {
+		return err
+	}
+	if r.producers.end < base {
+		r.producers.end = base
+	}
+	if base == 0 || r.producers.end > base {
+		return nil
+	}
+	return l.mu.snapshots.write(r.producers)
+}
+
+// dropFrom removes the segments from i on, last one first.
+func (r *recovery) dropFrom(i int) error {
+	gone := slices.Clone(r.segments[i:])
+	slices.Reverse(gone)
+	r.segments = r.segments[:i]
+	if len(gone) > 0 {
+		r.log.logger.Warn("segments behind the end are removed", "partition", r.log.partition, "count", len(gone))
+	}
+	return r.log.retire(r.log.mu.dir, gone)
+}
+
+// restart gives up a log that ends below its start: it begins again, empty, at the start
+// (KAFKA-8306, KAFKA-10101).
+func (r *recovery) restart() error {
+	l := r.log
+	l.logger.Warn("log ends below its start and begins again", "partition", l.partition, "end", r.end, "start", r.logStart)
+	if err := r.dropFrom(0); err != nil {
+		return err
+	}
+	l.mu.unsynced = nil
+	l.epochs.clear()
+	r.end, r.point = r.logStart, r.logStart
+	r.producers = newProducerState(r.end)
+	return l.mu.snapshots.removeIf(func(int64) bool { return true })
+}
+
+// dropStraySnapshots removes snapshots that belong to no segment. The newest may be at the
+// log end.
+func (r *recovery) dropStraySnapshots() error {
+	newest := r.log.mu.snapshots.latest()
+	return r.log.mu.snapshots.removeIf(func(offset int64) bool {
+		if offset > r.end {
+			return true
+		}
+		_, found := slices.BinarySearchFunc(r.segments, offset, func(s *segment.Segment, offset int64) int {
+			switch base := s.BaseOffset(); {
+			case base < offset:
+				return -1
+			case base > offset:
+				return 1
+			}
+			return 0
+		})
+		return !found && (offset != newest || offset < r.last().BaseOffset())
+	})
+}
+
+// replayProducers returns the producer state at end: the newest snapshot, and what the
+// batches behind it say.
+func (l *Log) replayProducers(segments []*segment.Segment, logStart, end int64) (*ProducerState, error) {
+	state, err := l.mu.snapshots.load(logStart, end, l.now(), l.expiration)
+	if err != nil {
+		return nil, err
+	}
+	for i := max(0, floorSegment(segments, state.end)); i < len(segments) && state.end < end; i++ {
+		if err := replaySegment(state, segments[i], end); err != nil {
+			return nil, fmt.Errorf("%v: %w", l.partition, err)
+		}
+	}
+	state.end = end
+	return state, nil
+}
+
+// replaySegment applies the batches of s in [state.end, end).
+func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
+	from, ok, err := s.Translate(state.end, 0)
+	if err != nil || !ok {
+		return err
+	}
+	for located, err := range s.Batches(from.Position, s.Size()) {
+		if errors.Is(err, record.ErrCorrupt) {
+			return nil // what readers of the range will be told
+		}
+		if err != nil {
+			return err
+		}
+		b := located.Batch
+		if b.BaseOffset() >= end {
+			break
+		}
+		if b.ProducerID() >= 0 && b.BaseOffset() >= state.end {
+			if t, ended := state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, located.Position}); ended {
+				state.complete(t)
+			}
+		}
+		state.end = max(state.end, b.NextOffset())
+	}
+	return nil
+}
+
+// resetProducersLocked makes the producer state that of the log end, after a truncation
+// to next.
+func (l *Log) resetProducersLocked(next *Offsets) error {
+	empty := len(l.mu.producers.producers) == 0
+	if err := l.mu.snapshots.removeIf(func(offset int64) bool { return offset > next.End }); err != nil {
+		return err
+	}
+	if empty {
+		l.mu.producers = newProducerState(next.End)
+		return nil
+	}
+	state, err := l.replayProducers(next.segments, next.LogStart, next.End)
+	if err != nil {
+		return err
+	}
+	l.mu.producers = state
+	again := l.nextLocked()
+	l.settleLocked(again)
+	return nil
+}

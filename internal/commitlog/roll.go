@@ -1,0 +1,136 @@
+package commitlog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A rollQuestion is what decides whether the active segment must make place for another
+// one before a set is appended.
+type rollQuestion struct {
+	size, setSize  int64
+	indexFull      bool
+	base, last     int64 // base of the segment, last offset of the set
+	first, largest int64 // largest timestamp of the segment's first batch, and of the set; negative or MaxInt64: none
+	created, now   time.Time
+	maxSegmentMs   int64 // segment.ms or less, jitter taken off
+	maxSegmentSize int64
+}
+
+// mustRoll answers with the reason, or "" for no. (storage-format 4.3.) An empty segment
+// stays unless the offsets do not fit: a new one would be no better.
+func (q rollQuestion) mustRoll() string {
+	switch delta := q.last - q.base; {
+	case delta < 0 || delta > math.MaxInt32:
+		return "offset range"
+	case q.size == 0:
+		return ""
+	case q.size > q.maxSegmentSize-q.setSize:
+		return "segment.bytes"
+	case q.waitedMs() > q.maxSegmentMs:
+		return "segment.ms"
+	case q.indexFull:
+		return "index full"
+	}
+	return ""
+}
+
+// waitedMs is the age of the segment by the clock of its records, if they have one.
+func (q rollQuestion) waitedMs() int64 {
+	if q.first >= 0 && q.first != math.MaxInt64 {
+		return q.largest - q.first
+	}
+	return q.now.Sub(q.created).Milliseconds()
+}
+
+// maybeRollLocked rolls if the set s asks for it.
+func (l *Log) maybeRollLocked(s *stampedSet, c *Config) error {
+	active := l.offsets.Load().active()
+	first, err := active.FirstTimestamp()
+	if err != nil {
+		return l.fail("read first batch", err)
+	}
+	q := rollQuestion{
+		size:           active.Size(),
+		setSize:        int64(len(s.bytes)),
+		indexFull:      active.IndexFull(),
+		base:           active.BaseOffset(),
+		last:           s.last,
+		first:          first,
+		largest:        s.maxTimestamp,
+		created:        l.mu.created,
+		now:            l.now(),
+		maxSegmentMs:   c.maxSegmentMs() - l.mu.jitterMs,
+		maxSegmentSize: int64(c.SegmentBytes),
+	}
+	reason := q.mustRoll()
+	if reason == "" {
+		return nil
+	}
+	return l.rollLocked(max(s.first, l.offsets.Load().End), reason, c)
+}
+
+// Roll starts a new segment at the log end, if the active one is not empty.
+func (l *Log) Roll() error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usableLocked(); err != nil {
+		return err
+	}
+	o := l.offsets.Load()
+	if o.active().Size() == 0 {
+		return nil
+	}
+	return l.rollLocked(o.End, "asked", l.config.Load())
+}
+
+// rollLocked seals the active segment and starts a new one at base. A sync of the sealed
+// one follows in the background.
+func (l *Log) rollLocked(base int64, reason string, c *Config) error {
+	old := l.offsets.Load()
+	if active := old.active(); base <= active.BaseOffset() {
+		return l.fail("roll", fmt.Errorf("BUG: new segment at %d, active one at %d", base, active.BaseOffset()))
+	}
+	if err := old.active().Seal(); err != nil {
+		return l.fail("seal segment", err)
+	}
+	l.mu.unsynced = append(l.mu.unsynced, old.active())
+	if l.flush.recoveryPoint.Load() >= base {
+		// A checkpoint may say so already, and then nobody looks below the new segment.
+		if err := old.active().Flush(); err != nil {
+			return l.fail("flush sealed segment", err)
+		}
+	}
+	s, err := l.createLocked(base, c)
+	if err != nil {
+		return l.fail("create segment", err)
+	}
+	l.mu.producers.end = base
+	if err := l.mu.snapshots.write(l.mu.producers); err != nil {
+		return l.fail("write producer snapshot", err)
+	}
+	next := l.nextLocked()
+	next.segments = append(slices.Clip(old.segments), s)
+	next.end = position{old.End, s, 0}
+	l.settleLocked(next)
+	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
+	l.runLater(func() { _ = l.flushSealed() }) // a failure poisons the log: nothing is hidden
+	return nil
+}
+
+// createLocked makes an empty active segment.
+func (l *Log) createLocked(base int64, c *Config) (*segment.Segment, error) {
+	s, err := segment.Create(l.fs, l.mu.dir, base, c.segment(), l.now())
+	if err != nil {
+		return nil, err
+	}
+	l.startSegmentLocked(c)
+	return s, nil
+}

@@ -1,0 +1,277 @@
+package commitlog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// TruncateTo makes offset the log end, if it is below it. A batch that holds offset goes as
+// a whole, so that offsets may be missing below the new end. What is gone is gone for good
+// when TruncateTo returns; write the recovery point to its checkpoint then.
+func (l *Log) TruncateTo(offset int64) error {
+	if offset < 0 {
+		return fmt.Errorf("%v: %w: truncate to %d", l.partition, ErrOffsetOutOfRange, offset)
+	}
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	l.mu.Lock()
+	err := l.truncateLocked(offset)
+	l.mu.Unlock()
+	if err != nil {
+		return l.fail("truncate", err)
+	}
+	return l.syncEpochs()
+}
+
+func (l *Log) truncateLocked(offset int64) error {
+	if err := l.usableLocked(); err != nil {
+		return err
+	}
+	o := l.offsets.Load()
+	if offset >= o.End {
+		l.epochs.truncateFromEnd(o.End) // KAFKA-10706: epochs that wrote nothing
+		return nil
+	}
+	if offset < o.segments[0].BaseOffset() {
+		return l.restartLocked(offset, offset)
+	}
+	l.logger.Info("truncate", "partition", l.partition, "from", o.End, "to", offset)
+	kept := floorSegment(o.segments, offset) + 1
+	active := o.segments[kept-1]
+	end, err := placeOf(active, offset)
+	if err != nil {
+		return err
+	}
+	l.voidSyncsLocked(offset)
+	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool {
+		return s == active || !slices.Contains(o.segments[:kept], s)
+	})
+	next := l.nextLocked()
+	next.segments = slices.Clone(o.segments[:kept])
+	next.end = end
+	next.LogStart = min(next.LogStart, offset)
+	l.mu.producers.ended = nil // of the old end; rebuilt below
+	l.settleLocked(next)       // before the files: readers must not miss what they were promised
+	l.epochs.truncateFromEnd(offset)
+
+	gone := slices.Clone(o.segments[kept:])
+	slices.Reverse(gone) // a crash in between must leave no hole
+	if err := l.retire(l.mu.dir, gone); err != nil {
+		return err
+	}
+	if _, err := active.TruncateTo(offset); err != nil {
+		return err
+	}
+	if err := active.Flush(); err != nil {
+		return err
+	}
+	l.startSegmentLocked(l.config.Load())
+	return l.resetProducersLocked(next)
+}
+
+// placeOf returns the place that offset has, or would have, in s.
+func placeOf(s *segment.Segment, offset int64) (position, error) {
+	p, ok, err := s.Translate(offset, 0)
+	if err != nil {
+		return noPosition, err
+	}
+	if !ok {
+		return position{offset, s, s.Size()}, nil
+	}
+	return position{offset, s, p.Position}, nil
+}
+
+// voidSyncsLocked takes back what is known to be on disk from offset on, and makes syncs
+// under way count for nothing.
+func (l *Log) voidSyncsLocked(offset int64) {
+	l.mu.truncations++
+	l.flush.recoveryPoint.Store(min(l.flush.recoveryPoint.Load(), offset))
+	l.mu.trail.clear()
+}
+
+// TruncateFullyAndStartAt removes all data and makes the log empty at offset, as a follower
+// does whose leader has nothing older.
+func (l *Log) TruncateFullyAndStartAt(offset int64) error {
+	if offset < 0 {
+		return fmt.Errorf("%v: %w: start at %d", l.partition, ErrOffsetOutOfRange, offset)
+	}
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	l.mu.Lock()
+	err := l.usableLocked()
+	if err == nil {
+		err = l.restartLocked(offset, offset)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return l.fail("truncate", err)
+	}
+	return l.syncEpochs()
+}
+
+// restartLocked replaces all segments by an empty one at base.
+func (l *Log) restartLocked(base, logStart int64) error {
+	o := l.offsets.Load()
+	l.logger.Info("truncate fully", "partition", l.partition, "from", o.End, "to", base)
+	gone := slices.Clone(o.segments)
+	slices.Reverse(gone)
+	if err := l.retire(l.mu.dir, gone); err != nil {
+		return err
+	}
+	if err := l.mu.snapshots.removeIf(func(int64) bool { return true }); err != nil {
+		return err
+	}
+	s, err := l.createLocked(base, l.config.Load())
+	if err != nil {
+		return err
+	}
+	l.voidSyncsLocked(base)
+	l.mu.unsynced = nil
+	l.epochs.clear()
+	l.mu.producers = newProducerState(base)
+	next := l.nextLocked()
+	next.segments = []*segment.Segment{s}
+	next.end = position{base, s, 0}
+	next.LogStart = logStart
+	next.highWatermark = next.end
+	l.settleLocked(next)
+	return nil
+}
+
+// retire takes files of segments that are not in the log any more out of the way: renamed
+// and durable one by one, in the order given, and deleted after file.delete.delay.ms.
+// Readers that still have them go on reading.
+func (l *Log) retire(dir string, segments []*segment.Segment) error {
+	for _, s := range segments {
+		if err := s.ChangeSuffix("", segment.DeletedSuffix); err != nil {
+			return err
+		}
+		if err := l.fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	if len(segments) == 0 {
+		return nil
+	}
+	delay := time.Duration(l.config.Load().FileDeleteDelayMs) * time.Millisecond
+	l.deleteLater(delay, func() {
+		for _, s := range segments {
+			if err := s.Remove(); err != nil {
+				l.logger.Warn("file not deleted", "partition", l.partition, "err", err)
+			}
+		}
+	})
+	return nil
+}
+
+// IncrementLogStart moves the log start forward, to at most the high watermark. Whole
+// segments below it go with the next DeleteOldSegments.
+func (l *Log) IncrementLogStart(offset int64) error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.offsets.Load()
+	switch {
+	case offset > o.HighWatermark:
+		return fmt.Errorf("%v: %w: log start %d above high watermark %d", l.partition, ErrOffsetOutOfRange, offset, o.HighWatermark)
+	case offset > o.LogStart:
+		l.raiseLogStartLocked(offset, o.segments)
+	}
+	return nil
+}
+
+// raiseLogStartLocked publishes a later log start, and a list of segments without those
+// that go with it. What the epoch cache loses reaches its file with the next flush.
+func (l *Log) raiseLogStartLocked(offset int64, segments []*segment.Segment) {
+	l.epochs.truncateFromStart(offset)
+	next := l.nextLocked()
+	next.LogStart = offset
+	next.segments = segments
+	l.settleLocked(next)
+}
+
+// DeleteOldSegments removes what retention allows, as of now, and returns how many
+// segments went.
+func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
+	if err := l.prepare(); err != nil {
+		return 0, err
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	o := l.offsets.Load()
+	c := l.config.Load()
+	stretches, err := o.stretches()
+	if err != nil {
+		return 0, fmt.Errorf("%v: %w", l.partition, err)
+	}
+	count, reason := expired(stretches, c, o.LogStart, o.HighWatermark, now)
+	if count == 0 {
+		return 0, nil
+	}
+	l.mu.Lock()
+	gone, err := l.dropOldestLocked(o, count, c)
+	dir := l.mu.dir
+	l.mu.Unlock()
+	if err != nil || len(gone) == 0 {
+		return 0, err
+	}
+	l.logger.Info("delete segments", "partition", l.partition, "count", len(gone), "last", gone[len(gone)-1].BaseOffset(), "reason", reason)
+	if err := l.retire(dir, gone); err != nil {
+		return 0, l.fail("delete segments", err)
+	}
+	return len(gone), nil
+}
+
+// stretches describes the segments for the rules of retention.
+func (o *Offsets) stretches() ([]stretch, error) {
+	list := make([]stretch, len(o.segments))
+	for i, s := range o.segments {
+		largest, err := s.LargestTimestamp()
+		if err != nil {
+			return nil, err
+		}
+		list[i] = stretch{base: s.BaseOffset(), end: o.End, size: s.Size(), largest: largest, last: i == len(o.segments)-1}
+		if i > 0 {
+			list[i-1].end = s.BaseOffset()
+		}
+	}
+	return list, nil
+}
+
+// dropOldestLocked takes the count oldest segments out of the list. seen is the state that
+// the count was made from; what was appended since stays.
+func (l *Log) dropOldestLocked(seen *Offsets, count int, c *Config) ([]*segment.Segment, error) {
+	if err := l.usableLocked(); err != nil {
+		return nil, err
+	}
+	o := l.offsets.Load()
+	if count == len(o.segments) {
+		if o.End != seen.End {
+			count--
+		} else if err := l.rollLocked(o.End, "retention", c); err != nil {
+			return nil, err
+		} else {
+			o = l.offsets.Load()
+		}
+	}
+	gone := slices.Clone(o.segments[:count])
+	for _, s := range gone {
+		if err := l.mu.snapshots.remove(s.BaseOffset()); err != nil {
+			return nil, l.fail("remove producer snapshot", err)
+		}
+	}
+	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(gone, s) })
+	l.raiseLogStartLocked(max(o.LogStart, o.segments[count].BaseOffset()), slices.Clone(o.segments[count:]))
+	return gone, nil
+}
