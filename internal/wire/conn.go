@@ -30,6 +30,7 @@ type Conn struct {
 	// Owned by the reading goroutine.
 	in     input
 	rd     reader
+	wr     writer // owned by the responder while answers are queued
 	out    Response
 	req    Request
 	client string // the last client id, so that it is not allocated for every request
@@ -160,7 +161,7 @@ func (c *Conn) handle(frame []byte) error {
 		return c.enqueue()
 	}
 	c.out.end()
-	if len(c.out.Buf) >= flushSize {
+	if len(c.out.Buf) >= flushSize || len(c.out.files) > 0 {
 		return c.flush()
 	}
 	return nil
@@ -178,9 +179,3 @@ func (c *Conn) flush() error {
 
 // flushHead sends the answers before the current one.
 func (c *Conn) flushHead(upTo int) error { return c.send(&c.out, upTo) }
-
-// send writes the first n bytes of w.
-func (c *Conn) send(w *Response, n int) error {
-	_, err := c.nc.Write(w.Buf[:n])
-	return err
-}

@@ -68,7 +68,6 @@ func (r *responder) hold(w *Response) {
 		return
 	}
 	r.held.append(w)
-	w.release()
 }
 
 func (r *responder) send() error {

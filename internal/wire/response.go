@@ -3,10 +3,19 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"io"
+
+	"github.com/gregor-kafka/gregor/segment"
 )
 
-// flushSize is the length at which gathered responses are sent without waiting for more.
-const flushSize = 128 << 10
+const (
+	// flushSize is the length at which gathered responses are sent without waiting for more.
+	flushSize = 128 << 10
+	// sendfileMin is the shortest stretch of a file that goes out by sendfile.
+	sendfileMin = 64 << 10
+	// inlineMax is the length of a response from which on shorter ones do too.
+	inlineMax = 1 << 20
+)
 
 // A Deferred completes a response that had to wait.
 type Deferred interface {
@@ -23,10 +32,18 @@ type Response struct {
 	Buf []byte
 
 	buffer   *buffer
-	start    int // of the current response in Buf
+	files    []file // in the order of their places
+	start    int    // of the current response in Buf
+	files0   int    // of the current response in files
 	deferred Deferred
 	dropped  bool
 	flush    func(upTo int) error // of the connection, nil once the response was deferred
+}
+
+// A file is a stretch of a file that belongs before Buf[at].
+type file struct {
+	at    int
+	slice segment.Slice
 }
 
 // begin starts a response behind those that Buf already holds.
@@ -35,7 +52,7 @@ func (w *Response) begin(correlationID int32, tags bool) {
 		w.buffer = getBuffer(4 << 10)
 		w.Buf = w.buffer.b
 	}
-	w.start, w.deferred, w.dropped = len(w.Buf), nil, false
+	w.start, w.files0, w.deferred, w.dropped = len(w.Buf), len(w.files), nil, false
 	w.Buf = append(w.Buf, 0, 0, 0, 0)
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(correlationID))
 	if tags {
@@ -45,14 +62,32 @@ func (w *Response) begin(correlationID int32, tags bool) {
 
 // end closes the current response: its size is known now.
 func (w *Response) end() {
-	binary.BigEndian.PutUint32(w.Buf[w.start:], uint32(len(w.Buf)-w.start-4))
+	size := len(w.Buf) - w.start - 4
+	for i := range w.files[w.files0:] {
+		size += w.files[w.files0+i].slice.Size()
+	}
+	binary.BigEndian.PutUint32(w.Buf[w.start:], uint32(size))
 }
 
 // rewind forgets the current response.
-func (w *Response) rewind() { w.Buf = w.Buf[:w.start] }
+func (w *Response) rewind() {
+	w.Buf = w.Buf[:w.start]
+	w.dropFiles(w.files0, len(w.files))
+}
 
-// release gives the buffer back. Nothing of Buf may be needed any more.
+// dropFiles releases files[i:j] and closes the gap.
+func (w *Response) dropFiles(i, j int) {
+	for k := i; k < j; k++ {
+		w.files[k].slice.Release()
+	}
+	n := i + copy(w.files[i:], w.files[j:])
+	clear(w.files[n:])
+	w.files = w.files[:n]
+}
+
+// release gives the buffer and the files back. Nothing of Buf may be needed any more.
 func (w *Response) release() {
+	w.dropFiles(0, len(w.files))
 	if w.buffer != nil {
 		w.buffer.b = w.Buf
 		putBuffer(w.buffer)
@@ -60,8 +95,63 @@ func (w *Response) release() {
 	}
 }
 
-// append adds the responses of other, whole ones, behind those of w.
-func (w *Response) append(other *Response) { w.Buf = append(w.Buf, other.Buf...) }
+// append adds the responses of other, whole ones, behind those of w, and leaves other empty.
+func (w *Response) append(other *Response) {
+	for _, f := range other.files {
+		w.files = append(w.files, file{len(w.Buf) + f.at, f.slice})
+	}
+	clear(other.files)
+	other.files = other.files[:0]
+	w.Buf = append(w.Buf, other.Buf...)
+	other.release()
+}
+
+// grow makes room for n bytes.
+func (w *Response) grow(n int) {
+	if cap(w.Buf)-len(w.Buf) >= n {
+		return
+	}
+	old := w.buffer
+	old.b = w.Buf // which may have been moved by append
+	w.buffer = getBuffer(len(w.Buf) + n)
+	w.Buf = append(w.buffer.b, w.Buf...)
+	putBuffer(old)
+}
+
+// AppendSlice appends a stretch of a log, and owns it from now on. A long one is sent from
+// its file; a short one is read into Buf. After an error nothing was appended.
+func (w *Response) AppendSlice(s segment.Slice) error {
+	n := s.Size()
+	switch {
+	case n == 0:
+		s.Release()
+		return nil
+	case n >= sendfileMin || len(w.Buf)-w.start > inlineMax:
+		w.files = append(w.files, file{len(w.Buf), s})
+		return nil
+	}
+	defer s.Release()
+	w.grow(n + 64) // what follows is short, most of the time
+	at := len(w.Buf)
+	k, err := s.ReadAt(w.Buf[at:at+n], 0)
+	if k < n {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	w.Buf = w.Buf[:at+n]
+	return nil
+}
+
+// Mark returns a place in the current response, its present end, for At and Rewind.
+func (w *Response) Mark() int { return len(w.Buf) - w.start }
+
+// At returns the bytes of the current response from a mark on, to be changed in place.
+func (w *Response) At(mark int) []byte { return w.Buf[w.start+mark:] }
+
+// Rewind forgets what was appended since the mark, slices excepted.
+func (w *Response) Rewind(mark int) { w.Buf = w.Buf[:w.start+mark] }
 
 // Drop says that the request gets no answer (acks=0).
 func (w *Response) Drop() { w.dropped = true }
@@ -71,16 +161,15 @@ func (w *Response) Drop() { w.dropped = true }
 func (w *Response) Defer(d Deferred) { w.deferred = d }
 
 // Flush sends the earlier responses that are still held back. A Handler calls it before it
-// waits, and before it appended anything.
+// waits, and before it appended a slice.
 func (w *Response) Flush() error {
 	if w.flush == nil || w.start == 0 {
 		return nil
 	}
-	head := len(w.Buf) - w.start
 	if err := w.flush(w.start); err != nil {
 		return err
 	}
-	copy(w.Buf, w.Buf[w.start:])
-	w.Buf, w.start = w.Buf[:head], 0
+	n := copy(w.Buf, w.Buf[w.start:])
+	w.Buf, w.start, w.files0 = w.Buf[:n], 0, 0
 	return nil
 }

@@ -164,6 +164,7 @@ func (s *Server) newConn(name string, nc net.Conn) *Conn {
 		}
 	}
 	c.initReader()
+	c.initWriter()
 	c.touch()
 	return c
 }
