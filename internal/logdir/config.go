@@ -1,0 +1,97 @@
+package logdir
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A Config holds the broker-level settings. DefaultConfig has Kafka's defaults; in a
+// Config made otherwise, an interval of zero switches its task off.
+type Config struct {
+	FS          vfs.FS   // nil is the host's
+	Dirs        []string // log.dirs, or log.dir; the first is where ties go
+	MetadataDir string   // metadata.log.dir; "" is the first of Dirs
+	NodeID      int32    // node.id; negative takes the one in meta.properties, or 1
+	ClusterID   string   // "" takes the one in meta.properties, or a new one
+
+	RecoveryThreads int // num.recovery.threads.per.data.dir
+
+	RetentionInterval      time.Duration // log.retention.check.interval.ms
+	FlushInterval          time.Duration // log.flush.scheduler.interval.ms
+	RecoveryPointInterval  time.Duration // log.flush.offset.checkpoint.interval.ms
+	LogStartInterval       time.Duration // log.flush.start.offset.checkpoint.interval.ms
+	HighWatermarkInterval  time.Duration // replica.high.watermark.checkpoint.interval.ms
+	ProducerExpiryInterval time.Duration // producer.id.expiration.check.interval.ms
+	InitialTaskDelay       time.Duration // log.initial.task.delay.ms
+	FileDeleteDelay        time.Duration // log.segment.delete.delay.ms, for whole partitions
+	ProducerIDExpiration   time.Duration // producer.id.expiration.ms
+
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
+
+	// OnDirFailure is told of a directory that goes offline after Open; the manager has
+	// let go of it by then. It runs on a goroutine of the manager's and may call the
+	// manager, Close excepted.
+	OnDirFailure func(dir string, id uuid.UUID, err error)
+}
+
+// DefaultConfig returns Kafka's defaults, with no directory.
+func DefaultConfig() Config {
+	return Config{
+		NodeID:                 -1,
+		RecoveryThreads:        2,
+		RetentionInterval:      5 * time.Minute,
+		RecoveryPointInterval:  time.Minute,
+		LogStartInterval:       time.Minute,
+		HighWatermarkInterval:  5 * time.Second,
+		ProducerExpiryInterval: 10 * time.Minute,
+		InitialTaskDelay:       30 * time.Second,
+		FileDeleteDelay:        time.Minute,
+		ProducerIDExpiration:   24 * time.Hour,
+	}
+}
+
+func (c *Config) complete() {
+	if c.FS == nil {
+		c.FS = vfs.OS
+	}
+	if c.MetadataDir == "" && len(c.Dirs) > 0 {
+		c.MetadataDir = c.Dirs[0]
+	}
+	c.RecoveryThreads = max(c.RecoveryThreads, 1)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.OnDirFailure == nil {
+		c.OnDirFailure = func(string, uuid.UUID, error) {}
+	}
+}
+
+// LoadOptions are what loading must know of the cluster's metadata.
+type LoadOptions struct {
+	// LogConfig gives the settings of a topic; nil gives the defaults to all.
+	LogConfig func(topicName string) commitlog.Config
+	// Keep reports whether the partition belongs to this broker. id is zero when the
+	// directory has none: Kafka before 2.8 wrote it. A partition that is not kept is put
+	// aside under a name that ends in -stray. A nil Keep keeps all.
+	Keep func(p topic.Partition, id uuid.UUID) bool
+	// TopicID, if not nil, names the topic of a kept partition whose directory has no id;
+	// the id is written there.
+	TopicID func(topicName string) uuid.UUID
+	// Progress, if not nil, is called after each log, from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress of the loading of one directory.
+type Progress struct {
+	Dir           string
+	Loaded, Total int
+}

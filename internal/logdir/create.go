@@ -1,0 +1,87 @@
+package logdir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// Create returns the log of a partition, and creates it if there is none. When it returns
+// a new log, its directory is durable. dirID says where; zero, or an id that stands for no
+// directory, chooses the directory with the fewest logs. isNew says that the partition
+// never had a log on this broker; otherwise it is not created while a directory is offline.
+func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	if l := m.Log(p); l != nil {
+		if id := l.TopicID(); id != topicID && !id.IsZero() && !topicID.IsZero() {
+			return nil, fmt.Errorf("%v: %w: %v on disk, want %v", p, commitlog.ErrInconsistentTopicID, id, topicID)
+		}
+		return l, nil
+	}
+	if err := m.mayCreate(p, isNew); err != nil {
+		return nil, err
+	}
+	dirs, err := m.candidates(dirID)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dirs {
+		var l *commitlog.Log
+		if l, err = m.createIn(d, p, topicID, c); err == nil {
+			return l, nil
+		}
+		if isDamage(err) {
+			return nil, err
+		}
+		m.failSoon(d, err)
+	}
+	return nil, fmt.Errorf("%v: %w: %w", p, ErrNoDirectory, err)
+}
+
+// mayCreate refuses a log that is there but not open, or may be.
+func (m *Manager) mayCreate(p topic.Partition, isNew bool) error {
+	for _, d := range m.dirs {
+		if l, ok := d.parked(p); ok && !errors.Is(l.err, errFuture) {
+			return fmt.Errorf("%v: %s: %w", p, l.path, l.err)
+		}
+		if err := d.failure(); err != nil && d.holdsLogs && !isNew {
+			return fmt.Errorf("%v: %w: %s: %w", p, ErrMayExist, d.path, err)
+		}
+	}
+	return nil
+}
+
+// candidates returns the directories that may take a log, the best first.
+func (m *Manager) candidates(id uuid.UUID) ([]*dir, error) {
+	dirs := m.online()
+	if !id.IsReserved() {
+		dirs = slices.DeleteFunc(dirs, func(d *dir) bool { return d.id != id })
+	}
+	if len(dirs) == 0 {
+		return nil, fmt.Errorf("%w: directory.id=%v", ErrNoDirectory, id)
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	slices.SortStableFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.logCount, b.logCount) })
+	return dirs, nil
+}
+
+func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commitlog.Config) (*commitlog.Log, error) {
+	l, err := commitlog.Open(m.logOptions(d, p, topicID, c))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.put(p, entry{l, d, -1}); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}

@@ -1,0 +1,113 @@
+package logdir
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// Delete removes partitions. On return they are gone for good, under a name that ends in
+// -delete, and their names are free; the files go after Config.FileDeleteDelay, so that
+// who reads one may finish. Deleting many at once costs little more than deleting one.
+func (m *Manager) Delete(partitions ...topic.Partition) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	if m.closed {
+		return ErrClosed
+	}
+	touched := make(map[*dir]bool)
+	var errs []error
+	for _, p := range partitions {
+		d, err := m.setAside(p)
+		if d != nil {
+			touched[d] = true
+		}
+		errs = append(errs, err)
+	}
+	for d := range touched {
+		if err := m.settleDeleted(d); err != nil {
+			m.failSoon(d, err)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setAside renames the directory of a partition and queues its removal.
+func (m *Manager) setAside(p topic.Partition) (*dir, error) {
+	if e, ok := m.take(p); ok {
+		path := e.dir.file(asideName(p, deleteSuffix))
+		err := e.log.RenameDir(path)
+		if err != nil {
+			m.failSoon(e.dir, err)
+			return nil, err
+		}
+		m.deleteLater(m.cfg.FileDeleteDelay, func() {
+			if err := e.log.Delete(); err != nil {
+				m.logger.Warn("cannot remove a deleted partition, the next start will try again", "dir", path, "err", err)
+			}
+		})
+		m.logger.Info("partition deleted", "partition", p, "dir", path)
+		return e.dir, nil
+	}
+	return m.setAsideParked(p)
+}
+
+func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
+	for _, d := range m.online() {
+		l, ok := d.parked(p)
+		if !ok {
+			continue
+		}
+		path := d.file(asideName(p, deleteSuffix))
+		if err := m.cfg.FS.Rename(l.path, path); err != nil {
+			m.failSoon(d, err)
+			return nil, err
+		}
+		d.unpark(p)
+		m.deleteLater(m.cfg.FileDeleteDelay, func() { m.removeAll(path) })
+		return d, nil
+	}
+	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
+}
+
+// settleDeleted makes renames durable and takes the partitions out of the checkpoints: one
+// created under the same name must not inherit their offsets.
+func (m *Manager) settleDeleted(d *dir) error {
+	if err := m.cfg.FS.SyncDir(d.path); err != nil {
+		return err
+	}
+	return m.writeCheckpoints(d, recoveryPoints, logStarts)
+}
+
+func (m *Manager) deleteLater(delay time.Duration, remove func()) {
+	m.deletions.add(m.cfg.Now().Add(delay), remove)
+}
+
+// TruncateTo truncates a log to an offset, and notes its recovery point: a crash after
+// more appends must not find one above what was truncated.
+func (m *Manager) TruncateTo(p topic.Partition, offset int64) error {
+	return m.truncate(p, func(e entry) error { return e.log.TruncateTo(offset) })
+}
+
+// TruncateFullyAndStartAt empties a log, to go on at an offset.
+func (m *Manager) TruncateFullyAndStartAt(p topic.Partition, offset int64) error {
+	return m.truncate(p, func(e entry) error { return e.log.TruncateFullyAndStartAt(offset) })
+}
+
+func (m *Manager) truncate(p topic.Partition, truncate func(entry) error) error {
+	e, ok := m.entry(p)
+	if !ok {
+		return fmt.Errorf("%v: %w", p, ErrUnknownPartition)
+	}
+	if err := truncate(e); err != nil {
+		return err
+	}
+	if err := m.writeCheckpoints(e.dir, recoveryPoints, logStarts); err != nil {
+		m.failSoon(e.dir, err)
+		return err
+	}
+	return nil
+}

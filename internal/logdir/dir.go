@@ -1,0 +1,126 @@
+package logdir
+
+import (
+	"io"
+	"sync"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A dir is one log directory, or a metadata.log.dir that is not one.
+type dir struct {
+	path      string
+	holdsLogs bool      // false: only the metadata log lives here
+	id        uuid.UUID // set by Open; zero if the directory was offline then
+	lock      io.Closer // set by Open; released by who puts the directory offline, or Close
+
+	// Set by Load, for Close: was the marker there, and with which broker epoch?
+	startedClean bool
+	brokerEpoch  int64
+
+	// mu guards the state of the directory. It is held for moments only.
+	mu struct {
+		sync.Mutex
+		err    error // why the directory is offline; nil while it serves
+		listed bool  // Load has read the checkpoints and filled parked
+		loaded bool  // Load has come to the end
+		// parked has the partitions that lie here and have no open log: not loaded yet,
+		// damaged, or the future copy of a move. Their checkpoint entries are carried over.
+		parked map[topic.Partition]parkedLog
+		found  offsets // what the checkpoints said at start
+	}
+
+	logCount int // open logs; guarded by Manager.mu
+
+	// writing is held by the one who writes checkpoint files; written is what they hold.
+	writing sync.Mutex
+	written offsets
+}
+
+// failure returns why the directory is offline, or nil.
+func (d *dir) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.err
+}
+
+// setFailure takes the directory offline and reports whether it was online.
+func (d *dir) setFailure(err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.err != nil {
+		return false
+	}
+	d.mu.err = err
+	return true
+}
+
+// A parkedLog is a partition's directory without an open log.
+type parkedLog struct {
+	path string
+	err  error // why there is no log
+}
+
+func (d *dir) park(p topic.Partition, path string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.parked[p] = parkedLog{path, err}
+}
+
+// unpark forgets that the partition was parked, and what the checkpoints said of it.
+func (d *dir) unpark(p topic.Partition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mu.parked, p)
+	d.mu.found.forget(p)
+}
+
+func (d *dir) parked(p topic.Partition) (parkedLog, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l, ok := d.mu.parked[p]
+	return l, ok
+}
+
+// unlock releases the lock file, for another broker to take.
+func (d *dir) unlock() error {
+	if d.lock == nil {
+		return nil
+	}
+	err := d.lock.Close()
+	d.lock = nil
+	return err
+}
+
+// A Dir describes a log directory.
+type Dir struct {
+	Path   string
+	ID     uuid.UUID // zero if the directory was offline from the start
+	Online bool
+	Err    error            // why it is offline
+	Logs   []*commitlog.Log // in no order
+
+	fs vfs.FS
+}
+
+// Space returns the size of the file system below and what is free of it, in bytes.
+func (d *Dir) Space() (total, free int64, err error) { return d.fs.Space(d.Path) }
+
+// Dirs describes the log directories, in the order of the configuration.
+func (m *Manager) Dirs() []Dir {
+	logs := make(map[*dir][]*commitlog.Log)
+	for _, e := range m.entries() {
+		logs[e.dir] = append(logs[e.dir], e.log)
+	}
+	var list []Dir
+	for _, d := range m.dirs {
+		if d.holdsLogs {
+			err := d.failure()
+			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Err: err, Logs: logs[d], fs: m.cfg.FS})
+		}
+	}
+	return list
+}

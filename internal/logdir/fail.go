@@ -1,0 +1,67 @@
+package logdir
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// Fail takes a directory offline: its logs are closed and forgotten, its lock released.
+// It stays so until the broker starts again. Fail returns when OnDirFailure has.
+func (m *Manager) Fail(path string, cause error) error {
+	for _, d := range m.dirs {
+		if d.path == filepath.Clean(path) {
+			m.failed(d, cause)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s is not a log directory", ErrNoDirectory, path)
+}
+
+// failed takes a directory offline, the first time it is called for it.
+func (m *Manager) failed(d *dir, cause error) {
+	if d.setFailure(cause) {
+		m.takeOffline(d, cause)
+	}
+}
+
+// failSoon is failed for callers that hold locks: of the manager or of a log.
+func (m *Manager) failSoon(d *dir, cause error) {
+	if d.setFailure(cause) {
+		m.background(func() { m.takeOffline(d, cause) })
+	}
+}
+
+// background runs a task that Close waits for; after Close it does nothing.
+func (m *Manager) background(task func()) {
+	m.tasks.Lock()
+	defer m.tasks.Unlock()
+	if !m.tasks.closing {
+		m.tasks.Go(task)
+	}
+}
+
+func (m *Manager) takeOffline(d *dir, cause error) {
+	m.logger.Error("log directory goes offline", "dir", d.path, "err", cause)
+	m.changing.Lock()
+	for _, e := range m.sweep(d) {
+		if err := e.log.Close(); err != nil {
+			m.logger.Debug("closing a log of an offline directory", "partition", e.log.Partition(), "err", err)
+		}
+	}
+	if err := d.unlock(); err != nil {
+		m.logger.Warn("cannot remove the lock file", "dir", d.path, "err", err)
+	}
+	m.changing.Unlock()
+	m.cfg.OnDirFailure(d.path, d.id, cause)
+}
+
+// sweep takes the logs of a directory out of the map.
+func (m *Manager) sweep(d *dir) []entry {
+	var swept []entry
+	for _, e := range m.entriesOf(d) {
+		if e, ok := m.take(e.log.Partition()); ok {
+			swept = append(swept, e)
+		}
+	}
+	return swept
+}

@@ -1,0 +1,345 @@
+package logdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+var (
+	errNotLoaded = errors.New("not loaded")
+	errFuture    = errors.New("copy of a partition that was moving here; moves between directories are not supported yet")
+)
+
+// Load opens the logs of all directories, with Config.RecoveryThreads goroutines for each.
+// A damaged log is left out, and a directory whose disk fails goes offline; both are
+// logged, and the rest loads. An error means that the broker cannot go on: a partition
+// lies in two directories, ctx ended, or no directory is left. Close it then all the same.
+func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
+	if o.LogConfig == nil {
+		o.LogConfig = func(string) commitlog.Config { return commitlog.DefaultConfig() }
+	}
+	dirs := m.online()
+	found := make([]listing, len(dirs))
+	for i, d := range dirs {
+		var err error
+		if found[i], err = m.list(d); err != nil {
+			m.failed(d, err)
+		}
+	}
+	if err := checkDuplicates(found); err != nil {
+		return err
+	}
+	l := loading{m: m, o: o}
+	var loaders sync.WaitGroup
+	for i, d := range dirs {
+		loaders.Go(func() { l.loadDir(ctx, d, found[i]) })
+	}
+	loaders.Wait()
+	m.previousEpoch = commonEpoch(m.dirs)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.enoughOnline()
+}
+
+// A listing is what lies in a log directory.
+type listing struct {
+	live, future []location
+	deleted      []string // paths
+}
+
+type location struct {
+	partition topic.Partition
+	path      string
+}
+
+// list reads a directory. What does not belong there is named and left alone; Kafka would
+// not start (KAFKA-5118).
+func (m *Manager) list(d *dir) (listing, error) {
+	var l listing
+	entries, err := m.cfg.FS.ReadDir(d.path)
+	if err != nil {
+		return l, err
+	}
+	for _, e := range entries {
+		path := d.file(e.Name())
+		if !m.isDir(path, e) {
+			continue
+		}
+		switch kind, p := classify(e.Name()); kind {
+		case liveDir:
+			l.live = append(l.live, location{p, path})
+		case futureDir:
+			l.future = append(l.future, location{p, path})
+		case deletedDir:
+			l.deleted = append(l.deleted, path)
+		case strayDir:
+			m.logger.Info("stray partition directory left alone", "dir", path)
+		case foreignDir:
+			m.logger.Warn("not a partition directory, ignored; Kafka would not start with it", "dir", path)
+		}
+	}
+	return l, nil
+}
+
+func (m *Manager) isDir(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.IsDir()
+	}
+	info, err := m.cfg.FS.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// checkDuplicates refuses a partition that lies in two directories: nobody knows which of
+// them is right.
+func checkDuplicates(found []listing) error {
+	for _, kind := range []func(listing) []location{
+		func(l listing) []location { return l.live },
+		func(l listing) []location { return l.future },
+	} {
+		first := make(map[topic.Partition]string)
+		for _, l := range found {
+			for _, at := range kind(l) {
+				if other, ok := first[at.partition]; ok {
+					return fmt.Errorf("%w: partition %v lies in %s and in %s; move one of them away", ErrDuplicate, at.partition, other, at.path)
+				}
+				first[at.partition] = at.path
+			}
+		}
+	}
+	return nil
+}
+
+// commonEpoch is the broker epoch of the clean-shutdown markers, if every directory is
+// online and had one and all agree.
+func commonEpoch(dirs []*dir) int64 {
+	epoch := int64(unknownEpoch)
+	for i, d := range dirs {
+		switch {
+		case !d.holdsLogs:
+		case d.failure() != nil || !d.startedClean || i > 0 && d.brokerEpoch != epoch:
+			return unknownEpoch
+		default:
+			epoch = d.brokerEpoch
+		}
+	}
+	return epoch
+}
+
+// A loading is one call of Load.
+type loading struct {
+	m *Manager
+	o LoadOptions
+
+	progress sync.Mutex // held while o.Progress runs
+}
+
+// loadDir loads one directory.
+func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
+	if d.failure() != nil {
+		return
+	}
+	if err := l.prepare(d, found); err != nil {
+		l.m.failed(d, err)
+		return
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	done := 0 // guarded by l.progress
+	for range min(l.m.cfg.RecoveryThreads, len(found.live)) {
+		workers.Go(func() {
+			for ctx.Err() == nil && d.failure() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(found.live) {
+					return
+				}
+				if err := l.loadLog(d, found.live[i]); err != nil {
+					l.m.failed(d, err)
+				}
+				l.report(d, &done, len(found.live))
+			}
+		})
+	}
+	workers.Wait()
+	if ctx.Err() == nil && d.failure() == nil {
+		if err := l.finish(d); err != nil {
+			l.m.failed(d, err)
+		}
+	}
+}
+
+func (l *loading) report(d *dir, done *int, total int) {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	*done++
+	if l.o.Progress != nil {
+		l.o.Progress(Progress{d.path, *done, total})
+	}
+}
+
+// prepare takes the clean-shutdown marker, before any log is touched, reads the
+// checkpoints, and queues what was deleted.
+func (l *loading) prepare(d *dir, found listing) (err error) {
+	m := l.m
+	d.startedClean, d.brokerEpoch, err = checkpoint.TakeCleanShutdown(m.cfg.FS, d.cleanShutdown(), d.path)
+	if err != nil {
+		return err
+	}
+	var read offsets
+	for k := range checkpointKinds {
+		read[k] = m.readCheckpoint(d, k)
+	}
+	for _, path := range found.deleted {
+		m.deletions.add(m.cfg.Now().Add(m.cfg.FileDeleteDelay), func() { m.removeAll(path) })
+	}
+	for _, at := range found.future {
+		m.logger.Warn("partition directory left alone", "dir", at.path, "err", errFuture)
+		d.park(at.partition, at.path, errFuture)
+	}
+	for _, at := range found.live {
+		d.park(at.partition, at.path, errNotLoaded)
+	}
+	if !d.startedClean && len(found.live) > 0 {
+		m.logger.Info("directory was not stopped cleanly, logs are checked from their recovery points on", "dir", d.path, "logs", len(found.live))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.found = read
+	d.mu.listed = true
+	return nil
+}
+
+// loadLog opens one log, puts it aside or parks it. An error takes the directory offline.
+func (l *loading) loadLog(d *dir, at location) error {
+	m, p := l.m, at.partition
+	id, err := m.topicID(at.path)
+	if err == nil && l.o.Keep != nil && !l.o.Keep(p, id) {
+		return l.putAside(d, at)
+	}
+	var log *commitlog.Log
+	var read [checkpointKinds]int64
+	if err == nil {
+		if id.IsZero() && l.o.TopicID != nil {
+			id = l.o.TopicID(p.Topic)
+		}
+		read = d.foundOffsets(p)
+		o := m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
+		o.RecoveryPoint, o.LogStartOffset = max(read[recoveryPoints], 0), max(read[logStarts], 0)
+		o.Clean = d.startedClean
+		log, err = commitlog.Open(o)
+	}
+	if isDamage(err) {
+		m.logger.Error("damaged log left out", "partition", p, "dir", at.path, "err", err)
+		d.park(p, at.path, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if read[highWatermarks] >= 0 {
+		log.SetHighWatermark(read[highWatermarks])
+	}
+	if err := m.put(p, entry{log, d, read[highWatermarks]}); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	d.unpark(p)
+	return nil
+}
+
+// isDamage reports whether the bytes of a log are wrong, not the disk.
+func isDamage(err error) bool {
+	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, checkpoint.ErrCorrupt) ||
+		errors.Is(err, commitlog.ErrInconsistentTopicID)
+}
+
+// topicID reads the topic id of a partition's directory, zero if it has none.
+func (m *Manager) topicID(path string) (uuid.UUID, error) {
+	metadata, err := checkpoint.ReadPartitionMetadata(m.cfg.FS, partitionMetadata(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return uuid.Zero, nil
+	}
+	return metadata.TopicID, err
+}
+
+// foundOffsets returns what the checkpoints said of a log, -1 where they said nothing.
+func (d *dir) foundOffsets(p topic.Partition) (found [checkpointKinds]int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, entries := range d.mu.found {
+		offset, ok := entries[p]
+		if !ok {
+			offset = -1
+		}
+		found[k] = offset
+	}
+	return found
+}
+
+// logOptions are what every log of a directory has in common. The log counts as new and
+// clean.
+func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlog.Config) commitlog.Options {
+	return commitlog.Options{
+		FS:                   m.cfg.FS,
+		Dir:                  d.file(p.String()),
+		Partition:            p,
+		TopicID:              id,
+		Config:               c,
+		Clean:                true,
+		ProducerIDExpiration: m.cfg.ProducerIDExpiration,
+		Now:                  m.cfg.Now,
+		Logger:               m.logger,
+		DeleteLater:          m.deleteLater,
+		OnFailure:            func(err error) { m.failSoon(d, err) },
+	}
+}
+
+// putAside renames a partition that does not belong to this broker.
+func (l *loading) putAside(d *dir, at location) error {
+	stray := d.file(asideName(at.partition, straySuffix))
+	l.m.logger.Warn("partition does not belong to this broker, put aside", "partition", at.partition, "dir", stray)
+	if err := l.m.cfg.FS.Rename(at.path, stray); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	delete(d.mu.parked, at.partition) // finish takes it out of the checkpoints
+	d.mu.Unlock()
+	return l.m.cfg.FS.SyncDir(d.path)
+}
+
+// finish removes from the checkpoints what is no longer there: a partition created under
+// the same name must not inherit it.
+func (l *loading) finish(d *dir) error {
+	d.mu.Lock()
+	d.mu.loaded = true
+	stale := false
+	for _, entries := range d.mu.found {
+		for p := range entries {
+			if _, ok := d.mu.parked[p]; !ok {
+				stale = true
+			}
+		}
+	}
+	d.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return l.m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks)
+}
+
+// removeAll removes a directory that was put aside for that.
+func (m *Manager) removeAll(path string) {
+	if err := vfs.RemoveAll(m.cfg.FS, path); err != nil {
+		m.logger.Warn("cannot remove a deleted partition, the next start will try again", "dir", path, "err", err)
+	}
+}

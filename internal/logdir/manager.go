@@ -1,0 +1,158 @@
+package logdir
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+const unknownEpoch = checkpoint.UnknownBrokerEpoch
+
+// A Manager keeps all logs of a broker. Open, Load, Start and Close are called once each,
+// in this order, by one owner; all else is safe for concurrent use.
+type Manager struct {
+	cfg    Config // complete
+	logger *slog.Logger
+	dirs   []*dir // fixed by Open
+
+	clusterID     string // settled by Open
+	nodeID        int32
+	previousEpoch int64 // settled by Load
+	brokerEpoch   atomic.Int64
+
+	deletions deletions
+
+	// tasks are the goroutines of Start, which stop ends, and those that take a failed
+	// directory offline, one for each directory at most. Close waits for all of them, and
+	// nothing joins once closing is set.
+	tasks struct {
+		sync.Mutex
+		sync.WaitGroup
+		closing bool
+		stop    context.CancelFunc
+	}
+
+	// changing serialises what changes the set of logs: create, delete, directory failure
+	// and close. It is held across file operations.
+	// Lock order: changing, then dir.writing, then mu or dir.mu or the locks of a log.
+	changing sync.Mutex
+	closed   bool // guarded by changing
+
+	// mu guards the map of logs; it is held for moments only.
+	mu struct {
+		sync.RWMutex
+		logs map[topic.Partition]entry
+	}
+}
+
+// An entry is an open log and where it lies.
+type entry struct {
+	log *commitlog.Log
+	dir *dir
+	// loadedHighWatermark is what the checkpoint said at start, or -1.
+	loadedHighWatermark int64
+}
+
+// ClusterID returns the id of the cluster that the directories belong to.
+func (m *Manager) ClusterID() string { return m.clusterID }
+
+// NodeID returns the id of the broker that the directories belong to.
+func (m *Manager) NodeID() int32 { return m.nodeID }
+
+// PreviousBrokerEpoch returns the epoch under which the broker was last registered, or -1
+// if it did not stop cleanly or its directories disagree. Load settles it.
+func (m *Manager) PreviousBrokerEpoch() int64 { return m.previousEpoch }
+
+// SetBrokerEpoch notes the epoch that a clean shutdown will leave in its markers.
+func (m *Manager) SetBrokerEpoch(epoch int64) { m.brokerEpoch.Store(epoch) }
+
+// Log returns the log of a partition, or nil.
+func (m *Manager) Log(p topic.Partition) *commitlog.Log {
+	e, _ := m.entry(p)
+	return e.log
+}
+
+func (m *Manager) entry(p topic.Partition) (entry, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	e, ok := m.mu.logs[p]
+	return e, ok
+}
+
+// Logs yields the logs that are open now, in no order.
+func (m *Manager) Logs() iter.Seq2[topic.Partition, *commitlog.Log] {
+	return func(yield func(topic.Partition, *commitlog.Log) bool) {
+		for _, e := range m.entries() {
+			if !yield(e.log.Partition(), e.log) {
+				return
+			}
+		}
+	}
+}
+
+// entries returns a copy, so that its users hold no lock.
+func (m *Manager) entries() []entry {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	list := make([]entry, 0, len(m.mu.logs))
+	for _, e := range m.mu.logs {
+		list = append(list, e)
+	}
+	return list
+}
+
+func (m *Manager) entriesOf(d *dir) []entry {
+	return slices.DeleteFunc(m.entries(), func(e entry) bool { return e.dir != d })
+}
+
+// put adds an open log, unless its directory has gone offline meanwhile. Who takes a
+// directory offline marks it first and sweeps the map then, so nothing stays behind.
+func (m *Manager) put(p topic.Partition, e entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := e.dir.failure(); err != nil {
+		return err
+	}
+	m.mu.logs[p] = e
+	e.dir.logCount++
+	return nil
+}
+
+func (m *Manager) take(p topic.Partition) (entry, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.mu.logs[p]
+	if ok {
+		delete(m.mu.logs, p)
+		e.dir.logCount--
+	}
+	return e, ok
+}
+
+// online returns the log directories that serve.
+func (m *Manager) online() []*dir {
+	return slices.DeleteFunc(slices.Clone(m.dirs), func(d *dir) bool { return !d.holdsLogs || d.failure() != nil })
+}
+
+// HighWatermark returns the high watermark that the checkpoint gave a log at start. It is
+// in force already, within the log.
+func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
+	e, ok := m.entry(p)
+	return e.loadedHighWatermark, ok && e.loadedHighWatermark >= 0
+}
+
+// SetConfig puts a configuration in force for the logs of a topic.
+func (m *Manager) SetConfig(topicName string, c commitlog.Config) {
+	for p, l := range m.Logs() {
+		if p.Topic == topicName {
+			l.SetConfig(c)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package logdir
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// Names in a log directory, beside those of package checkpoint.
+const (
+	lockName        = ".lock"
+	metadataLogName = topic.ClusterMetadata + "-0" // package quorum keeps it
+	remoteIndexName = "remote-log-index-cache"     // Kafka's cache for tiered storage
+
+	deleteSuffix = "-delete" // waits for its removal
+	straySuffix  = "-stray"  // belongs to no partition of this broker; nobody removes it
+	futureSuffix = "-future" // copy of a partition that moves here from another directory
+
+	nameLengthMax = 255
+)
+
+// A dirKind says what a directory in a log directory is.
+type dirKind int
+
+const (
+	liveDir    dirKind = iota // topic-partition
+	deletedDir                // topic-partition.id-delete
+	strayDir
+	futureDir
+	otherDir   // another part of gregor or Kafka keeps it
+	foreignDir // nothing of ours
+)
+
+// classify tells from a directory's name what it is. The partition is that of a live or
+// future one; deleted and stray names may have lost the end of their topic.
+func classify(name string) (dirKind, topic.Partition) {
+	if name == metadataLogName || name == remoteIndexName {
+		return otherDir, topic.Partition{}
+	}
+	kind, text := liveDir, name
+	for suffix, k := range map[string]dirKind{deleteSuffix: deletedDir, straySuffix: strayDir, futureSuffix: futureDir} {
+		rest, ok := strings.CutSuffix(name, suffix)
+		if !ok {
+			continue
+		}
+		dot := strings.LastIndexByte(rest, '.')
+		if dot < 0 || dot == len(rest)-1 {
+			return foreignDir, topic.Partition{}
+		}
+		kind, text = k, rest[:dot]
+	}
+	p, err := topic.ParsePartition(text)
+	if err != nil || topic.ValidateName(p.Topic) != nil {
+		return foreignDir, topic.Partition{}
+	}
+	return kind, p
+}
+
+// asideName is the name under which the directory of p is put aside. The topic is cut so
+// that the name fits into nameLengthMax.
+func asideName(p topic.Partition, suffix string) string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	end := "-" + strconv.Itoa(int(p.Partition)) + "." + hex.EncodeToString(id[:]) + suffix
+	return p.Topic[:min(len(p.Topic), nameLengthMax-len(end))] + end
+}
+
+func (d *dir) file(name string) string { return filepath.Join(d.path, name) }
+
+func (d *dir) metaProperties() string { return d.file(checkpoint.MetaPropertyFile) }
+func (d *dir) cleanShutdown() string  { return d.file(checkpoint.CleanShutdown) }
+
+func partitionMetadata(path string) string {
+	return filepath.Join(path, checkpoint.PartitionMetadataFile)
+}

@@ -1,0 +1,80 @@
+package logdir
+
+import (
+	"context"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+)
+
+// Start begins the background tasks, one goroutine each; they end with ctx or Close. Every
+// task is a step that can be taken alone, below, repeated at its interval.
+func (m *Manager) Start(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	m.tasks.Lock()
+	m.tasks.stop = stop
+	m.tasks.Unlock()
+	m.background(func() { m.deletions.run(ctx, m.cfg.Now) })
+	m.every(ctx, m.cfg.RetentionInterval, m.retain)
+	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
+	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)
+	m.every(ctx, m.cfg.RecoveryPointInterval, func(time.Time) { m.checkpointAll(recoveryPoints) })
+	m.every(ctx, m.cfg.LogStartInterval, func(time.Time) { m.checkpointAll(logStarts) })
+	m.every(ctx, m.cfg.HighWatermarkInterval, func(time.Time) { m.checkpointAll(highWatermarks) })
+}
+
+// every repeats step after the initial delay; an interval of zero is never.
+func (m *Manager) every(ctx context.Context, interval time.Duration, step func(now time.Time)) {
+	if interval <= 0 {
+		return
+	}
+	m.background(func() {
+		timer := time.NewTimer(m.cfg.InitialTaskDelay)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			step(m.cfg.Now())
+			timer.Reset(interval)
+		}
+	})
+}
+
+// retain is the task kafka-log-retention: it drops old segments. A log that fails at it
+// takes its directory offline itself.
+func (m *Manager) retain(now time.Time) {
+	for p, l := range m.Logs() {
+		n, err := l.DeleteOldSegments(now)
+		switch {
+		case err != nil && l.Failed() == nil:
+			m.logger.Error("retention", "partition", p, "err", err)
+		case n > 0:
+			m.logger.Debug("old segments deleted", "partition", p, "segments", n)
+		}
+	}
+}
+
+// flushOverdue is the task kafka-log-flusher: it flushes logs whose flush.ms is over.
+func (m *Manager) flushOverdue(now time.Time) {
+	for p, l := range m.Logs() {
+		if !flushIsDue(l.Config(), l.LastFlush(), now) {
+			continue
+		}
+		if err := l.Flush(); err != nil && l.Failed() == nil {
+			m.logger.Error("flush", "partition", p, "err", err)
+		}
+	}
+}
+
+func flushIsDue(c commitlog.Config, lastFlush, now time.Time) bool {
+	return now.UnixMilli()-lastFlush.UnixMilli() >= c.FlushMs
+}
+
+func (m *Manager) expireProducers(now time.Time) {
+	for _, l := range m.Logs() {
+		l.ExpireProducers(now)
+	}
+}
