@@ -25,6 +25,9 @@ type Broker struct {
 	static  map[string]string // canonical values, unknown keys as they were given
 	cluster map[string]string // dynamic, of all brokers
 	node    map[string]string // dynamic, of this broker
+
+	// topic holds the value of each topic key for topics that do not set it.
+	topic map[string]string
 }
 
 // Default is the configuration of a broker that was given no setting.
@@ -38,13 +41,13 @@ func Default() *Broker {
 
 // With returns a copy of b with other dynamic values: those of all brokers and those of
 // this one. Entries that would not be accepted today (another release may have stored
-// them) are left out and reported.
+// them) are left out and reported; if the rest does not fit together, b is returned.
 func (b *Broker) With(cluster, node map[string]string) (*Broker, []error) {
 	var refused []error
 	next := &Broker{static: b.static, cluster: keepValid(cluster, &refused), node: keepValid(node, &refused)}
+	next.resolveTopics()
 	if err := next.checkTogether(); err != nil {
-		refused = append(refused, err)
-		next.cluster, next.node = b.cluster, b.node
+		return b, append(refused, err)
 	}
 	return next, refused
 }
@@ -218,6 +221,22 @@ func (b *Broker) effective(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// resolveTopics fills in b.topic. It comes last when a Broker is built.
+func (b *Broker) resolveTopics() {
+	b.topic = make(map[string]string)
+	for _, k := range Keys(ScopeTopic) {
+		value, ok := k.Default, k.HasDefault
+		if k.BrokerKey != "" {
+			if inherited, set := b.effective(k.BrokerKey); set {
+				value, ok = inherited, true
+			}
+		}
+		if ok {
+			b.topic[k.Name] = value
+		}
+	}
 }
 
 // InternalTopicFactor is the replication factor or min.insync.replicas of an internal

@@ -42,6 +42,7 @@ func (b *Broker) ValidateDynamic(values map[string]string, node bool) error {
 	if !node {
 		next.cluster, next.node = values, b.node
 	}
+	next.resolveTopics()
 	return next.checkTogether()
 }
 
@@ -62,8 +63,6 @@ func validateDynamicKey(k *Key, name string, node bool) error {
 	}
 	return nil
 }
-
-// Effective values of list keys, for operations that append to a list or take from it.
 
 // ListDefault is the value from which appending to or subtracting from a list key
 // starts when the resource has none of its own. ok is false when the scope has no such

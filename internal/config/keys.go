@@ -87,7 +87,9 @@ type table struct {
 	sorted map[Scope][]*Key // by name, today's keys only
 }
 
-var loadTable = sync.OnceValue(func() *table {
+var loadTable = sync.OnceValue(newTable)
+
+func newTable() *table {
 	docs := make(map[string]string)
 	for columns := range rows(docsText, 2) {
 		docs[columns[0]] = columns[1]
@@ -108,7 +110,7 @@ var loadTable = sync.OnceValue(func() *table {
 		slices.SortFunc(keys, func(a, b *Key) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return t
-})
+}
 
 // rows yields the columns of each line but comments and the heading.
 func rows(text string, columns int) func(yield func([]string) bool) {

@@ -43,6 +43,7 @@ func Parse(text io.Reader, source string, overrides []string) (*Broker, Warnings
 		b.static[s.name] = canon
 	}
 	b.copyNodeID()
+	b.resolveTopics()
 	if len(problems) == 0 {
 		problems = append(problems, b.checkTogether(), b.checkStatic())
 	}

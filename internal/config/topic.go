@@ -131,16 +131,8 @@ func (t Topic) Get(name string) (value string, ok bool) {
 	if value, ok = t.overrides[name]; ok {
 		return value, true
 	}
-	k, ok := Lookup(ScopeTopic, name)
-	if !ok {
-		return "", false
-	}
-	if k.BrokerKey != "" {
-		if value, ok = t.broker.effective(k.BrokerKey); ok {
-			return value, true
-		}
-	}
-	return k.Default, k.HasDefault
+	value, ok = t.broker.topic[name]
+	return value, ok
 }
 
 // IsSet reports whether the topic itself has a value for the key.

@@ -36,14 +36,13 @@ type rule struct {
 }
 
 var (
-	rangePattern    = regexp.MustCompile(`^\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?\d+))?$`)
-	oneOfPattern    = regexp.MustCompile(`^(\(case insensitive\) )?\[([^\]]*)\]$`)
 	throttlePattern = regexp.MustCompile(`^(\*|\d+:\d+(,\d+:\d+)*|)$`)
 	resetPattern    = regexp.MustCompile(`^(latest|earliest|by_duration:P.+)$`)
 )
 
 func newRule(t Type, valid string) rule {
 	r := rule{low: math.Inf(-1), high: math.Inf(1)}
+	valid, r.foldCase = strings.CutPrefix(valid, "(case insensitive) ")
 	switch {
 	case strings.HasPrefix(valid, "[partitionId]"):
 		r.matches, r.words = throttlePattern, `"*" or a list of partition:broker`
@@ -51,28 +50,39 @@ func newRule(t Type, valid string) rule {
 		r.matches, r.words = resetPattern, "latest, earliest or by_duration:PnDTnHnMn.nS"
 	case strings.HasPrefix(valid, "non-empty"):
 		r.nonEmpty, r.words = t == TypeString, "a value that is not empty"
-	case rangePattern.MatchString(valid):
-		r.setRange(rangePattern.FindStringSubmatch(valid))
-	case oneOfPattern.MatchString(valid):
-		m := oneOfPattern.FindStringSubmatch(valid)
-		r.foldCase = m[1] != ""
-		r.oneOf = strings.Split(m[2], ", ")
+	case strings.Contains(valid, ",..."):
+		r.setRange(valid)
+	case strings.HasPrefix(valid, "["):
+		r.oneOf = strings.Split(strings.Trim(valid, "[]"), ", ")
 		r.words = "one of " + strings.Join(r.oneOf, ", ")
 	}
 	return r
 }
 
-func (r *rule) setRange(m []string) {
-	r.low, _ = strconv.ParseFloat(m[1], 64)
-	r.words = "at least " + m[1]
-	if m[2] != "" {
-		r.high, _ = strconv.ParseFloat(m[2], 64)
-		r.words = m[1] + " to " + m[2]
+// setRange reads "[low,...]", "[low,...,high]" and "[low,...,high] or also".
+func (r *rule) setRange(valid string) {
+	bounds, also, hasAlso := strings.Cut(valid, " or ")
+	low, high, _ := strings.Cut(strings.Trim(bounds, "[]"), ",...")
+	high = strings.TrimPrefix(high, ",")
+	r.low = tableNumber(low)
+	r.words = "at least " + low
+	if high != "" {
+		r.high = tableNumber(high)
+		r.words = low + " to " + high
 	}
-	if m[3] != "" {
-		r.also = m[3]
-		r.words += " or " + m[3]
+	if hasAlso {
+		r.also = also
+		r.words += " or " + also
 	}
+}
+
+// tableNumber reads a number of the table.
+func tableNumber(s string) float64 {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		panic("BUG: config table: " + err.Error())
+	}
+	return x
 }
 
 // canonical checks a value and returns it as Kafka would print it: trimmed, numbers
