@@ -1,0 +1,209 @@
+package replica
+
+import (
+	"context"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/purgatory"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A FetchRequest is what a fetch says about all its partitions.
+type FetchRequest struct {
+	MaxWait   time.Duration
+	MinBytes  int
+	MaxBytes  int
+	HardMax   bool // not even one batch may exceed MaxBytes: clients before Fetch 3
+	Isolation commitlog.Isolation
+	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
+	Output interface{ Flush() error }
+}
+
+// A FetchPartition is what a fetch asks of one partition, and what it gets.
+type FetchPartition struct {
+	Name    []byte    // of the topic, unless it goes by its id
+	TopicID uuid.UUID // zero: the topic goes by its name
+	Index   int32
+
+	Offset           int64
+	LeaderEpoch      int32 // as the client knows it, or NoEpoch
+	LastFetchedEpoch int32 // of the record before Offset, or -1
+	MaxBytes         int
+
+	Result FetchResult
+
+	partition  *Partition // nil: unresolved says why
+	unresolved error
+	session    sessionLinks
+}
+
+// Partition returns the partition that was read, or nil if it was not found.
+func (f *FetchPartition) Partition() *Partition { return f.partition }
+
+// A FetchResult is the answer for one partition. The slice in Read belongs to whoever asked.
+type FetchResult struct {
+	Err  error // nothing else counts if it is set
+	Read commitlog.ReadResult
+
+	// Diverging says that the client's log has records that ours has not: our last epoch up
+	// to LastFetchedEpoch ended at DivergingEnd.
+	Diverging      bool
+	DivergingEpoch int32
+	DivergingEnd   int64
+}
+
+// Fetch reads the partitions in order, and waits if they have too little, until they have
+// more, something else happens to one of them, MaxWait is over or ctx ends. The results
+// are then in the elements of parts; their slices belong to the caller.
+func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPartition) error {
+	for _, f := range parts {
+		m.resolve(f)
+	}
+	bytes, answer := read(req, parts)
+	if answer || bytes >= req.MinBytes || req.MaxWait <= 0 || len(parts) == 0 {
+		return nil
+	}
+	if req.Output != nil {
+		if err := req.Output.Flush(); err != nil {
+			Release(parts)
+			return err
+		}
+	}
+	deadline := time.Now().Add(req.MaxWait)
+	op := m.operations.Get().(*purgatory.Operation)
+	op.Start(len(parts))
+	for _, p := range parts {
+		op.Watch(&p.partition.fetches)
+	}
+	defer m.operations.Put(op)
+	defer op.Stop()
+	for reason := purgatory.Signalled; ; {
+		Release(parts)
+		bytes, answer = read(req, parts)
+		if answer || bytes >= req.MinBytes || reason != purgatory.Signalled {
+			return nil
+		}
+		op.Expect(int64(req.MinBytes - bytes))
+		reason = op.Wait(ctx, deadline)
+	}
+}
+
+// resolve finds the partition, unless it is known and still there.
+func (m *Manager) resolve(f *FetchPartition) {
+	if f.partition != nil && !f.partition.Role().Removed {
+		return
+	}
+	var t *Topic
+	if f.TopicID.IsZero() {
+		t = m.topics.find(f.Name)
+	} else {
+		t = m.topics.findID(f.TopicID)
+	}
+	f.partition, f.unresolved = nil, nil
+	if t != nil {
+		f.session.known = t.Name
+		f.partition = t.Partition(f.Index)
+	}
+	if f.partition == nil {
+		f.unresolved = m.unresolved(f)
+	}
+}
+
+func (m *Manager) unresolved(f *FetchPartition) error {
+	if f.TopicID.IsZero() {
+		return m.Missing(f.Name, f.Index)
+	}
+	err := m.MissingID(f.TopicID, f.Index)
+	if err != ErrUnknownTopicID || f.session.known == "" {
+		return err
+	}
+	// The session saw the topic, so it was deleted.
+	if m.Image().Topic(f.session.known) != nil {
+		return ErrInconsistentTopicID
+	}
+	return ErrUnknownTopicOrPartition
+}
+
+// Release gives back the slices of results that nobody will send.
+func Release(parts []*FetchPartition) {
+	for _, p := range parts {
+		p.Result.Read.Slice.Release()
+		p.Result = FetchResult{}
+	}
+}
+
+// read reads the partitions. answer says that there is something to tell the client
+// whatever the number of bytes.
+func read(req *FetchRequest, parts []*FetchPartition) (bytes int, answer bool) {
+	left := req.MaxBytes
+	for _, p := range parts {
+		p.Result = FetchResult{}
+		if p.partition == nil {
+			p.Result.Err = p.unresolved
+		} else {
+			p.partition.fetch(p, req.Isolation, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0 && !req.HardMax)
+		}
+		r := &p.Result
+		answer = answer || r.Err != nil || r.Diverging
+		n := r.Read.Slice.Size()
+		bytes += n
+		left -= n
+	}
+	return bytes, answer
+}
+
+// fetch reads one partition into f.Result.
+func (p *Partition) fetch(f *FetchPartition, isolation commitlog.Isolation, maxBytes int, minOne bool) {
+	r := &f.Result
+	log, role, err := p.leadingIn(f.LeaderEpoch)
+	if err == nil && f.LastFetchedEpoch >= 0 {
+		err = p.checkDivergence(log, role, f)
+	}
+	if err != nil || r.Diverging {
+		r.Err = err
+		return
+	}
+	r.Read, r.Err = log.Read(f.Offset, maxBytes, isolation, minOne)
+	if r.Read.Slice.FirstBatchIncomplete() {
+		// A piece of a batch is of no use to anybody: the next fetch has it first.
+		r.Read.Slice.Release()
+		r.Read.Slice = segment.Slice{}
+	}
+}
+
+// checkDivergence compares the client's last record with our log.
+func (p *Partition) checkDivergence(log *commitlog.Log, role *Role, f *FetchPartition) error {
+	r := &f.Result
+	o := log.Offsets()
+	epoch, end := p.endOffset(log, role, f.LastFetchedEpoch)
+	if epoch < 0 || f.Offset < o.LogStart {
+		return commitlog.ErrOffsetOutOfRange
+	}
+	if epoch < f.LastFetchedEpoch || end < f.Offset {
+		r.Diverging, r.DivergingEpoch, r.DivergingEnd = true, epoch, end
+		r.Read.Offsets = o
+	}
+	return nil
+}
+
+// endOffset returns the largest leader epoch up to the asked one and where it ended. An
+// epoch in which nothing was written yet began and ends at the end of the log.
+func (p *Partition) endOffset(log *commitlog.Log, role *Role, epoch int32) (int32, int64) {
+	if epoch == role.LeaderEpoch && log.LatestEpoch() < epoch {
+		return epoch, log.Offsets().End
+	}
+	return log.EpochEndOffset(epoch)
+}
+
+// EndOffset answers OffsetForLeaderEpoch: the largest leader epoch up to the asked one and
+// its end; -1, -1 when the log cannot tell.
+func (p *Partition) EndOffset(clientEpoch, epoch int32) (int32, int64, error) {
+	log, role, err := p.leadingIn(clientEpoch)
+	if err != nil {
+		return -1, -1, err
+	}
+	e, end := p.endOffset(log, role, epoch)
+	return e, end, nil
+}

@@ -1,0 +1,232 @@
+package replica
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/purgatory"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// Logs is what a Manager asks of the log directories. (logdir.Manager is one.)
+type Logs interface {
+	// Log returns the log of a partition, or nil.
+	Log(p topic.Partition) *commitlog.Log
+	// Create makes the log of a partition, or returns the one that is there. isNew says that
+	// it cannot be in a directory that is offline.
+	Create(p topic.Partition, id uuid.UUID, c commitlog.Config, dir uuid.UUID, isNew bool) (*commitlog.Log, error)
+	// Delete takes logs away; their files go later.
+	Delete(p ...topic.Partition) error
+}
+
+// Options are what a Manager works with.
+type Options struct {
+	NodeID    int32
+	Logs      Logs
+	LogConfig func(topicName string) commitlog.Config // settings for a log to be created
+	Logger    *slog.Logger                            // nil: no log
+
+	// OnRole, if not nil, is called after a partition's role changed, in the order of the
+	// metadata, from the goroutine of Apply. Coordinators load and unload by it.
+	OnRole func(p topic.Partition, role *Role)
+}
+
+// A Manager holds the partitions of this broker. All methods may be called concurrently,
+// except Apply.
+type Manager struct {
+	o          Options
+	topics     topics
+	image      atomic.Pointer[metadata.Image] // of the last Apply
+	operations sync.Pool                      // of *purgatory.Operation
+}
+
+// NewManager returns a Manager without partitions.
+func NewManager(o Options) *Manager {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnRole == nil {
+		o.OnRole = func(topic.Partition, *Role) {}
+	}
+	m := &Manager{o: o}
+	m.topics.init()
+	m.operations.New = func() any { return purgatory.New() }
+	m.image.Store(metadata.NewImage(""))
+	return m
+}
+
+// Image returns the metadata that the partitions are in accordance with, or will be in a
+// moment.
+func (m *Manager) Image() *metadata.Image { return m.image.Load() }
+
+// Topic returns the topic of that name if this broker hosts a partition of it, or nil. It
+// does not keep name.
+func (m *Manager) Topic(name []byte) *Topic { return m.topics.find(name) }
+
+// TopicByID is Topic for an id.
+func (m *Manager) TopicByID(id uuid.UUID) *Topic { return m.topics.findID(id) }
+
+// Partition returns a hosted partition, or the error that clients get instead.
+func (m *Manager) Partition(p topic.Partition) (*Partition, error) {
+	if t := m.topics.find([]byte(p.Topic)); t != nil {
+		if hosted := t.Partition(p.Partition); hosted != nil {
+			return hosted, nil
+		}
+	}
+	return nil, m.Missing([]byte(p.Topic), p.Partition)
+}
+
+// Missing says why a partition is not hosted here: it is elsewhere, or unknown.
+func (m *Manager) Missing(name []byte, partition int32) error {
+	return missing(m.Image().Topic(string(name)), partition, ErrUnknownTopicOrPartition)
+}
+
+// MissingID is Missing for a topic id.
+func (m *Manager) MissingID(id uuid.UUID, partition int32) error {
+	return missing(m.Image().TopicByID(id), partition, ErrUnknownTopicID)
+}
+
+func missing(t *metadata.Topic, partition int32, unknown error) error {
+	switch {
+	case t == nil:
+		return unknown
+	case partition < 0 || int(partition) >= len(t.Partitions):
+		return ErrUnknownTopicOrPartition
+	}
+	return ErrNotLeaderOrFollower
+}
+
+// Apply brings the partitions in accordance with new metadata. It is called with one delta
+// after the other, in order. What fails concerns single partitions: they are offline, and
+// the error, which names them, is for the log.
+func (m *Manager) Apply(d *metadata.Delta) error {
+	gone := m.deleteTopics(d.DeletedTopics)
+	m.image.Store(d.After)
+	errs := []error{m.deleteLogs(gone)}
+	for _, c := range d.ChangedTopics {
+		errs = append(errs, m.changeTopic(c))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) deleteTopics(deleted []*metadata.Topic) (gone []*Partition) {
+	for _, d := range deleted {
+		t := m.topics.findID(d.ID)
+		if t == nil {
+			continue
+		}
+		m.topics.remove(t)
+		for _, p := range *t.partitions.Swap(&[]*Partition{}) {
+			if p != nil {
+				m.end(p)
+				gone = append(gone, p)
+			}
+		}
+	}
+	return gone
+}
+
+// end tells a partition that nobody finds any more, and whoever waits for it.
+func (m *Manager) end(p *Partition) {
+	role := *p.role.Load()
+	role.Leading, role.Removed = false, true
+	p.change(&role)
+	m.o.OnRole(p.id, &role)
+}
+
+func (m *Manager) deleteLogs(gone []*Partition) error {
+	var ids []topic.Partition
+	for _, p := range gone {
+		if p.log != nil {
+			ids = append(ids, p.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.o.Logs.Delete(ids...)
+}
+
+// changeTopic takes over the new and changed partitions of a topic. Everybody sees them at
+// once; then OnRole is told.
+func (m *Manager) changeTopic(c metadata.TopicChange) error {
+	t := m.topics.findID(c.New.ID)
+	isNew := t == nil
+	if isNew {
+		t = newTopic(c.New.Name, c.New.ID)
+	}
+	list := t.copyPartitions(len(c.New.Partitions))
+	var changed, gone []*Partition
+	var errs []error
+	for i, change := range c.Partitions() {
+		p := list[i]
+		switch {
+		case !slices.Contains(change.New.Replicas, m.o.NodeID):
+			if list[i] = nil; p != nil {
+				gone = append(gone, p)
+			}
+			continue
+		case p == nil:
+			var err error
+			p, err = m.host(t, i, change.New)
+			errs = append(errs, err)
+			list[i] = p
+		}
+		if role := m.roleOf(change.New); !role.equal(p.role.Load()) {
+			p.change(role)
+			changed = append(changed, p)
+		}
+	}
+	t.partitions.Store(&list)
+	if isNew {
+		m.topics.set(t)
+	}
+	for _, p := range gone {
+		m.end(p)
+	}
+	for _, p := range changed {
+		m.o.OnRole(p.id, p.role.Load())
+	}
+	return errors.Join(append(errs, m.deleteLogs(gone))...)
+}
+
+func (m *Manager) roleOf(mp *metadata.Partition) *Role {
+	return &Role{
+		Leading: mp.Leader == m.o.NodeID, Leader: mp.Leader, LeaderEpoch: mp.LeaderEpoch, PartitionEpoch: mp.PartitionEpoch,
+		Replicas: mp.Replicas, ISR: mp.ISR,
+	}
+}
+
+// host makes a partition with its log: the one that was loaded, or a new one. With an
+// error it has none and is offline.
+func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
+	p := &Partition{id: t.partition(i), topicID: t.ID, log: m.o.Logs.Log(t.partition(i))}
+	if p.log != nil {
+		return p, nil
+	}
+	dir, _ := mp.Directory(m.o.NodeID)
+	isNew := mp.PartitionEpoch == 0
+	var err error
+	p.log, err = m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
+	if err != nil {
+		p.log = nil
+	}
+	return p, err
+}
+
+// Partitions calls f for each hosted partition, in no order.
+func (m *Manager) Partitions(f func(*Partition)) {
+	m.topics.all(func(t *Topic) {
+		for _, p := range *t.partitions.Load() {
+			if p != nil {
+				f(p)
+			}
+		}
+	})
+}
