@@ -6,7 +6,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // A refusal is an error of this package with a Kafka code of its own.
@@ -28,6 +31,37 @@ var codes = []struct {
 }{
 	{context.DeadlineExceeded, kerr.RequestTimedOut},
 	{context.Canceled, kerr.RequestTimedOut},
+
+	{replica.ErrUnknownTopicOrPartition, kerr.UnknownTopicOrPartition},
+	{replica.ErrUnknownTopicID, kerr.UnknownTopicID},
+	{replica.ErrInconsistentTopicID, kerr.InconsistentTopicID},
+	{replica.ErrNotLeaderOrFollower, kerr.NotLeaderForPartition},
+	{replica.ErrOffline, kerr.KafkaStorageError},
+	{replica.ErrFencedLeaderEpoch, kerr.FencedLeaderEpoch},
+	{replica.ErrUnknownLeaderEpoch, kerr.UnknownLeaderEpoch},
+	{replica.ErrNotEnoughReplicas, kerr.NotEnoughReplicas},
+	{replica.ErrNotEnoughReplicasAfterAppend, kerr.NotEnoughReplicasAfterAppend},
+	{replica.ErrTimedOut, kerr.RequestTimedOut},
+	{replica.ErrPolicyViolation, kerr.PolicyViolation},
+	{replica.ErrSessionNotFound, kerr.FetchSessionIDNotFound},
+	{replica.ErrSessionEpoch, kerr.InvalidFetchSessionEpoch},
+	{replica.ErrSessionTopicID, kerr.FetchSessionTopicIDError},
+
+	{commitlog.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
+	{commitlog.ErrRecordListTooLarge, kerr.RecordListTooLarge},
+	{commitlog.ErrOutOfOrderSequence, kerr.OutOfOrderSequenceNumber},
+	{commitlog.ErrInvalidProducerEpoch, kerr.InvalidProducerEpoch},
+	{commitlog.ErrInvalidTxnState, kerr.InvalidTxnState},
+	{commitlog.ErrTransactionCoordinatorFenced, kerr.TransactionCoordinatorFenced},
+	{commitlog.ErrStorage, kerr.KafkaStorageError},
+
+	{record.ErrTooLarge, kerr.MessageTooLarge},
+	{record.ErrUnsupportedCompression, kerr.UnsupportedCompressionType},
+	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp},
+	{record.ErrInvalidRecord, kerr.InvalidRecord},
+	{record.ErrDecompressedTooLarge, kerr.InvalidRecord},
+	{record.ErrCorrupt, kerr.CorruptMessage},
+	{record.ErrShort, kerr.CorruptMessage},
 
 	{&controller.Error{Kind: controller.UnknownTopicOrPartition}, kerr.UnknownTopicOrPartition},
 	{&controller.Error{Kind: controller.InvalidTopic}, kerr.InvalidTopicException},

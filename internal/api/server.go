@@ -12,7 +12,9 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/wire"
 )
 
@@ -24,8 +26,11 @@ type Deps struct {
 	Metadata  func() *metadata.Image // as this node knows it
 
 	Controller *controller.Controller
-	Now        func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: no log
+	Logs       *logdir.Manager
+	Replicas   *replica.Manager
+	Sessions   *replica.Sessions // of fetches
+	Now        func() time.Time  // nil: time.Now
+	Logger     *slog.Logger      // nil: no log
 }
 
 // A Server answers requests. It is a wire.Handler.

@@ -1,0 +1,373 @@
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/internal/wire"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// adminClientID is the client id that may write to internal topics (Kafka's
+// AdminUtils.ADMIN_CLIENT_ID).
+const adminClientID = "__admin_client"
+
+// recordErrorsMax bounds how many records of a batch an answer blames one by one.
+const recordErrorsMax = 100
+
+// A producing is the work on one Produce request. The answer is written while the request
+// is read: the error code and the offsets of a partition that has to wait are changed
+// afterwards, at their place. It is pooled.
+type producing struct {
+	s        *Server
+	listener string
+	version  int16
+	acks     int16
+	timeout  time.Duration
+	internal bool // the client may write to internal topics
+	flexible bool
+
+	topic  produceTopic
+	failed error         // of any partition
+	leader []int32       // leaders that the answer names
+	waits  []produceWait // what the answer has to wait for
+}
+
+// A produceTopic is the topic that is being worked on. Its name is a view of the request.
+type produceTopic struct {
+	name   []byte
+	id     uuid.UUID
+	hosted *replica.Topic // nil: not here
+}
+
+// A produceWait is a partition whose records are in the log and that cannot be acknowledged
+// yet.
+type produceWait struct {
+	mark     int // of the error code in the answer
+	p        *replica.Partition
+	flushTo  int64 // records below it have to be on disk; 0: no matter
+	required int64 // the high watermark has to be here; 0: no matter
+}
+
+var producings = sync.Pool{New: func() any { return new(producing) }}
+
+func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error {
+	if !validProduce(r.Body, r.Version) {
+		return errMalformed
+	}
+	p := producings.Get().(*producing)
+	p.s, p.version, p.flexible, p.listener = s, r.Version, r.Flexible(), r.Listener
+	p.internal = r.ClientID == adminClientID
+	d := wire.NewDecoder(r.Body)
+	p.run(&d, w)
+	switch {
+	case p.acks == 0:
+		w.Drop()
+		if p.failed != nil {
+			// The only way to tell a client that wants no answer.
+			defer p.release()
+			return fmt.Errorf("produce with acks=0: %w", p.failed)
+		}
+	case len(p.waits) > 0:
+		w.Defer(p) // releases itself
+		return nil
+	}
+	p.release()
+	return nil
+}
+
+func (p *producing) release() {
+	clear(p.waits)
+	*p = producing{leader: p.leader[:0], waits: p.waits[:0]}
+	producings.Put(p)
+}
+
+// validProduce reports whether a body is a Produce request from its first byte to its last,
+// so that nothing of a broken one is appended.
+func validProduce(body []byte, version int16) bool {
+	flexible := version >= 9
+	d := wire.NewDecoder(body)
+	if version >= 3 {
+		d.String(flexible)
+	}
+	d.Int16()
+	d.Int32()
+	for range d.ArrayLen(flexible, 2) {
+		if version >= 13 {
+			d.Take(16)
+		} else {
+			d.String(flexible)
+		}
+		for range d.ArrayLen(flexible, 5) {
+			d.Int32()
+			d.Bytes(flexible)
+			if flexible {
+				d.SkipTags()
+			}
+			if d.Bad() {
+				return false
+			}
+		}
+		if flexible {
+			d.SkipTags()
+		}
+		if d.Bad() {
+			return false
+		}
+	}
+	if flexible {
+		d.SkipTags()
+	}
+	return !d.Bad() && d.Len() == 0
+}
+
+// run reads a valid request, appends, and writes the answer.
+func (p *producing) run(d *wire.Decoder, w *wire.Response) {
+	if p.version >= 3 {
+		d.String(p.flexible) // the transactional id
+	}
+	p.acks = d.Int16()
+	p.timeout = time.Duration(d.Int32()) * time.Millisecond
+	topics := d.ArrayLen(p.flexible, 2)
+	w.Buf = wire.AppendArrayLen(w.Buf, topics, p.flexible)
+	for range topics {
+		p.readTopic(d, w)
+		partitions := d.ArrayLen(p.flexible, 5)
+		w.Buf = wire.AppendArrayLen(w.Buf, partitions, p.flexible)
+		for range partitions {
+			i := d.Int32()
+			set := d.Bytes(p.flexible)
+			if p.flexible {
+				d.SkipTags()
+			}
+			p.partition(i, set, w)
+		}
+		if p.flexible {
+			d.SkipTags()
+			w.Buf = append(w.Buf, 0)
+		}
+	}
+	if p.version >= 1 {
+		w.Buf = binary.BigEndian.AppendUint32(w.Buf, 0) // throttle time
+	}
+	if p.flexible {
+		w.Buf = p.s.appendNodeEndpoints(w.Buf, p.leader, p.listener)
+	}
+}
+
+func (p *producing) readTopic(d *wire.Decoder, w *wire.Response) {
+	t := &p.topic
+	if p.version >= 13 {
+		t.name, t.id = nil, uuid.UUID(d.Take(16))
+		t.hosted = p.s.Replicas.TopicByID(t.id)
+		w.Buf = append(w.Buf, t.id[:]...)
+		return
+	}
+	t.name = d.String(p.flexible)
+	t.hosted = p.s.Replicas.Topic(t.name)
+	w.Buf = wire.AppendString(w.Buf, t.name, p.flexible)
+}
+
+// partition appends one record set and writes the partition's part of the answer.
+func (p *producing) partition(i int32, set []byte, w *wire.Response) {
+	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(i))
+	mark := w.Mark()
+	info, replicated, err := p.append(i, set)
+	if err != nil {
+		p.failed = err
+		p.writeError(w, i, err)
+		return
+	}
+	w.Buf = append(w.Buf, 0, 0)
+	w.Buf = binary.BigEndian.AppendUint64(w.Buf, uint64(info.FirstOffset))
+	if p.version >= 2 {
+		w.Buf = binary.BigEndian.AppendUint64(w.Buf, uint64(info.LogAppendTime))
+	}
+	if p.version >= 5 {
+		w.Buf = binary.BigEndian.AppendUint64(w.Buf, uint64(info.LogStartOffset))
+	}
+	switch {
+	case p.flexible:
+		w.Buf = append(w.Buf, 1, 0, 0) // no record errors, no message, no tags
+	case p.version >= 8:
+		w.Buf = append(w.Buf, 0, 0, 0, 0, 0xff, 0xff)
+	}
+	p.maybeWait(mark, replicated, info)
+}
+
+// maybeWait notes what the acknowledgement of an append has to wait for.
+func (p *producing) maybeWait(mark int, partition *replica.Partition, info commitlog.AppendInfo) {
+	wait := produceWait{mark: mark, p: partition}
+	if p.acks != 0 {
+		wait.flushTo = info.FlushTo
+	}
+	if p.acks == -1 {
+		if done, err := partition.Committed(info.LastOffset + 1); !done || err != nil {
+			wait.required = info.LastOffset + 1
+		}
+	}
+	if wait.flushTo > 0 || wait.required > 0 {
+		p.waits = append(p.waits, wait)
+	}
+}
+
+func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, partition *replica.Partition, err error) {
+	if p.acks < -1 || p.acks > 1 {
+		return info, nil, kerr.InvalidRequiredAcks
+	}
+	partition, err = p.find(i)
+	if err != nil {
+		return info, nil, err
+	}
+	if topic.IsInternal(partition.ID().Topic) && !p.internal {
+		return info, nil, kerr.InvalidTopicException
+	}
+	if err := p.check(set); err != nil {
+		return info, nil, err
+	}
+	info, err = partition.Append(set, replica.AppendOptions{
+		Origin: record.Client, AllInSync: p.acks == -1, LeaderEpoch: replica.NoEpoch,
+	})
+	return info, partition, err
+}
+
+func (p *producing) find(i int32) (*replica.Partition, error) {
+	if p.topic.hosted != nil {
+		if partition := p.topic.hosted.Partition(i); partition != nil {
+			return partition, nil
+		}
+	}
+	if p.version >= 13 {
+		return nil, p.s.Replicas.MissingID(p.topic.id, i)
+	}
+	return nil, p.s.Replicas.Missing(p.topic.name, i)
+}
+
+// Refusals of record sets for what the request's version allows.
+var (
+	errNoBatch       = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one is empty")
+	errManyBatches   = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one has more")
+	errOldFormat     = refuse(kerr.InvalidRecord, "batches have format 2 from version 3 of Produce on")
+	errZstdTooOld    = refuse(kerr.UnsupportedCompressionType, "zstd needs version 7 of Produce or later")
+	errTransactional = refuse(kerr.InvalidTxnState, "no transaction is open for this batch")
+)
+
+// check looks at what a record set must be for the version of the request. The rest is
+// the log's business.
+func (p *producing) check(set []byte) error {
+	if len(set) == 0 {
+		return errNoBatch
+	}
+	batch, err := record.First(set)
+	switch {
+	case err != nil:
+		return err
+	case p.version < 7 && batch.Codec() == record.Zstd:
+		return errZstdTooOld
+	case batch.Magic() == 2 && batch.IsTransactional():
+		return errTransactional // until there is a transaction coordinator
+	case p.version < 3:
+		return nil
+	case batch.Magic() != 2:
+		return errOldFormat
+	case batch.Size() != len(set):
+		return errManyBatches
+	}
+	return nil
+}
+
+// writeError writes the part of a partition that failed, from the error code on.
+func (p *producing) writeError(w *wire.Response, i int32, err error) {
+	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(code(err)))
+	w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // base offset
+	if p.version >= 2 {
+		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // append time
+	}
+	if p.version >= 5 {
+		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // log start
+	}
+	if p.version >= 8 {
+		p.writeBlame(w, err)
+	}
+	switch {
+	case !p.flexible:
+	case p.version >= 10 && errors.Is(err, replica.ErrNotLeaderOrFollower):
+		p.writeLeader(w, i)
+	default:
+		w.Buf = append(w.Buf, 0)
+	}
+}
+
+// writeBlame writes which records are wrong, and the message.
+func (p *producing) writeBlame(w *wire.Response, err error) {
+	var records []record.RecordError
+	var invalid *record.InvalidRecordError
+	if errors.As(err, &invalid) {
+		records = invalid.Records[:min(len(invalid.Records), recordErrorsMax)]
+	}
+	w.Buf = wire.AppendArrayLen(w.Buf, len(records), p.flexible)
+	for i := range records {
+		w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(records[i].Index))
+		w.Buf = wire.AppendNullableString(w.Buf, &records[i].Message, p.flexible)
+		if p.flexible {
+			w.Buf = append(w.Buf, 0)
+		}
+	}
+	w.Buf = wire.AppendNullableString(w.Buf, message(err), p.flexible)
+}
+
+// writeLeader writes the tags of a partition that another broker leads.
+func (p *producing) writeLeader(w *wire.Response, i int32) {
+	leader, epoch := p.s.leaderOf(p.topic.name, p.topic.id, i)
+	if leader < 0 {
+		w.Buf = append(w.Buf, 0)
+		return
+	}
+	p.leader = append(p.leader, leader)
+	w.Buf = append(w.Buf, 1) // one tag
+	w.Buf = appendLeaderTag(w.Buf, 0, leader, epoch)
+}
+
+// Ready reports whether all records are where the acknowledgement wants them.
+func (p *producing) Ready() bool { return false }
+
+// Finish waits for the disk and for other replicas, and changes the answer of partitions
+// for which that failed. The records stay in the log in every case.
+func (p *producing) Finish(ctx context.Context, w *wire.Response) error {
+	defer p.release()
+	deadline := p.s.Now().Add(p.timeout)
+	for i := range p.waits {
+		if err := p.waits[i].wait(ctx, deadline); err != nil {
+			answer := w.At(p.waits[i].mark)
+			binary.BigEndian.PutUint16(answer, uint16(code(err)))
+			binary.BigEndian.PutUint64(answer[2:], 1<<64-1)
+		}
+	}
+	return nil
+}
+
+func (wait *produceWait) wait(ctx context.Context, deadline time.Time) error {
+	if wait.flushTo > 0 {
+		log, err := wait.p.Log()
+		if err != nil {
+			return err
+		}
+		if err := log.FlushTo(wait.flushTo); err != nil {
+			return err
+		}
+	}
+	if wait.required > 0 {
+		return wait.p.AwaitCommitted(ctx, wait.required, deadline)
+	}
+	return nil
+}
