@@ -11,6 +11,7 @@ func (s *Server) adminAPIs() []api {
 		{key: int16(kmsg.InitProducerID), min: 0, max: 5, handle: handle(s.initProducerID)},
 		{key: int16(kmsg.DescribeConfigs), min: 0, max: 4, handle: handle(s.describeConfigs)},
 		{key: int16(kmsg.AlterConfigs), min: 0, max: 2, handle: handle(s.alterConfigs)},
+		{key: int16(kmsg.DescribeLogDirs), min: 0, max: 5, handle: handle(s.describeLogDirs)},
 		{key: int16(kmsg.CreatePartitions), min: 0, max: 3, handle: handle(s.createPartitions)},
 		{key: int16(kmsg.ElectLeaders), min: 0, max: 2, handle: handle(s.electLeaders)},
 		{key: int16(kmsg.IncrementalAlterConfigs), min: 0, max: 1, handle: handle(s.incrementalAlterConfigs)},
@@ -19,6 +20,7 @@ func (s *Server) adminAPIs() []api {
 		{key: int16(kmsg.DescribeClientQuotas), min: 0, max: 1, handle: handle(s.describeClientQuotas)},
 		{key: int16(kmsg.DescribeUserSCRAMCredentials), min: 0, max: 0, handle: handle(s.describeUserSCRAM)},
 		{key: int16(kmsg.DescribeCluster), min: 0, max: 2, handle: handle(s.describeCluster)},
+		{key: int16(kmsg.DescribeProducers), min: 0, max: 0, handle: handle(s.describeProducers)},
 		{key: int16(kmsg.ListConfigResources), min: 0, max: 1, handle: handle(s.listConfigResources)},
 		{key: int16(kmsg.DescribeTopicPartitions), min: 0, max: 0, handle: handle(s.describeTopicPartitions)},
 	}

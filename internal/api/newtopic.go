@@ -5,45 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
-
-// ConfigRules returns the Options of a controller that decides by the configuration, all
-// but the Quorum. What a broker's own key is refused for is not told apart from other
-// wrong values there: see alterCode.
-func ConfigRules(current func() *config.Broker) controller.Options {
-	return controller.Options{
-		TopicDefaults: func() (int32, int16) {
-			c := current()
-			return int32(c.Int("num.partitions")), int16(c.Int("default.replication.factor"))
-		},
-		ValidateConfigs: func(r metadata.ConfigResource, configs map[string]string) error {
-			switch r.Type {
-			case metadata.ResourceTopic:
-				return current().ValidateTopic(configs)
-			case metadata.ResourceBroker:
-				return current().ValidateDynamic(configs, r.Name != "")
-			case metadata.ResourceGroup:
-				return config.ValidateGroup(configs)
-			default:
-				return config.ValidateClientMetrics(configs)
-			}
-		},
-		ListConfig: func(r metadata.ConfigResource, key string) (string, bool) {
-			return current().ListDefault(configScopes[r.Type], key)
-		},
-	}
-}
-
-var configScopes = map[int8]config.Scope{
-	metadata.ResourceTopic:         config.ScopeTopic,
-	metadata.ResourceBroker:        config.ScopeBroker,
-	metadata.ResourceGroup:         config.ScopeGroup,
-	metadata.ResourceClientMetrics: config.ScopeClientMetrics,
-}
 
 // newTopic describes a topic that is created because somebody uses it. Internal topics
 // have counts and configurations of their own.
