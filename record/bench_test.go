@@ -6,7 +6,7 @@ import (
 )
 
 // shapes are the batches of the benchmarks: records x value size.
-var shapes = []struct{ count, size int }{{1, 100}, {16, 1000}, {1024, 1000}, {10_000, 100}}
+var shapes = []struct{ count, size int }{{1, 100}, {16, 1000}, {1024, 1000}, {9_000, 100}}
 
 func eachShape(b *testing.B, codecs []Codec, f func(b *testing.B, batch Batch)) {
 	for _, codec := range codecs {

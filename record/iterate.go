@@ -45,8 +45,8 @@ func (b Batch) eachRecord(limit int, visit func(Record) bool) error {
 		}
 		r.Attributes = c.attributes
 		r.Sequence = sequence(baseSequence, c.offsetDelta)
-		r.Key, r.Value = c.key, c.value
-		r.Headers = appendHeaders(r.Headers[:0], &c.layout)
+		r.Key, r.Value = c.key.of(c.records), c.value.of(c.records)
+		r.Headers = appendHeaders(r.Headers[:0], c.records, &c.layout)
 		if !visit(r) {
 			return nil
 		}
@@ -56,25 +56,26 @@ func (b Batch) eachRecord(limit int, visit func(Record) bool) error {
 
 // A cursor goes over the records of a v2 batch as they lie in memory.
 type cursor struct {
-	layout        // where next has moved to
-	rest   []byte // what follows it
-	read   int32
-	count  int32
-	err    error // why next returned false, or nil at the end
+	layout         // where next has moved to
+	records []byte // all of them
+	pos     int    // in records, of what follows the layout
+	read    int32
+	count   int32
+	err     error // why next returned false, or nil at the end
 }
 
 // open returns a cursor before the first record of a v2 batch. What it reads lies in s if
 // the batch is compressed.
 func (b Batch) open(s *scratch, limit int) (cursor, error) {
-	c := cursor{rest: b[HeaderSize:], count: b.Count()}
+	c := cursor{records: b[HeaderSize:], count: b.Count()}
 	if c.count < 0 {
 		return c, invalid("negative record count %d", c.count)
 	}
 	if codec := b.Codec(); codec != None && c.count > 0 {
-		if err := s.decompress(c.rest, codec, 2, limit); err != nil {
+		if err := s.decompress(c.records, codec, 2, limit); err != nil {
 			return c, &InvalidRecordError{Reason: codec.String() + " records", Err: unexpectedEOF(err)}
 		}
-		c.rest = s.buf
+		c.records = s.buf
 	}
 	return c, nil
 }
@@ -82,23 +83,23 @@ func (b Batch) open(s *scratch, limit int) (cursor, error) {
 // next moves to the next record. There have to be as many as the header says.
 func (c *cursor) next() bool {
 	if c.read == c.count {
-		if len(c.rest) > 0 {
-			c.err = invalid("%d bytes after the last of %d records", len(c.rest), c.count)
+		if rest := len(c.records) - c.pos; rest > 0 {
+			c.err = invalid("%d bytes after the last of %d records", rest, c.count)
 		}
 		return false
 	}
-	n, err := parseRecord(c.rest, &c.layout)
+	next, err := parseRecord(c.records, c.pos, &c.layout)
 	if err != nil {
 		c.err = c.fault(err)
 		return false
 	}
-	c.rest = c.rest[n:]
+	c.pos = next
 	c.read++
 	return true
 }
 
 func (c *cursor) fault(err error) error {
-	if len(c.rest) == 0 {
+	if c.pos == len(c.records) {
 		return invalid("%d records, the header says %d", c.read, c.count)
 	}
 	return &InvalidRecordError{Reason: fmt.Sprintf("record %d", c.read), Err: err}

@@ -27,8 +27,8 @@ func (v *validation) recompress(b Batch, target Codec) (Batch, error) {
 		if claims == LogAppendTime {
 			r.Timestamp = b.MaxTimestamp()
 		}
-		r.Key, r.Value = again.key, again.value
-		r.Headers = appendHeaders(r.Headers[:0], &again.layout)
+		r.Key, r.Value = again.key.of(again.records), again.value.of(again.records)
+		r.Headers = appendHeaders(r.Headers[:0], again.records, &again.layout)
 		if err := builder.Append(r); err != nil {
 			return nil, &InvalidRecordError{Reason: "batch cannot be compressed anew", Err: err}
 		}

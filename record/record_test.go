@@ -27,7 +27,7 @@ func TestParseRecord(t *testing.T) {
 	f := func(name string, p []byte, want error) {
 		t.Helper()
 		var l layout
-		n, err := parseRecord(p, &l)
+		n, err := parseRecord(p, 0, &l)
 		if err != want || err == nil && n != len(p) {
 			t.Errorf("%s: got %d, %v, want %v", name, n, err, want)
 		}

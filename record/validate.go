@@ -237,7 +237,7 @@ func (v *validation) checkRecords(b Batch, c *cursor) error {
 		if claims == LogAppendTime {
 			timestamp = b.MaxTimestamp()
 		}
-		v.checkRecord(index, c.key != nil, timestamp, claims)
+		v.checkRecord(index, c.key.start >= 0, timestamp, claims)
 	}
 	if c.err != nil {
 		return c.err
