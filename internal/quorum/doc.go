@@ -1,0 +1,50 @@
+// Package quorum agrees on the cluster's metadata and keeps it in Kafka's metadata log.
+// Consensus is hashicorp/raft's; this package gives it a log, a place for its vote, a state
+// machine and snapshots, all in files that Kafka's own KRaft reads and writes.
+//
+// # The log is Kafka's
+//
+// There is one log, not two: raft's entries are the batches of __cluster_metadata-0.
+//
+//	raft                          __cluster_metadata-0
+//	entry                         batch (v2)
+//	index                         number of the batch; kept nowhere, counted at open
+//	term                          leader epoch of the batch
+//	no-op at the start of a term  control batch with a LeaderChangeMessage
+//	command                       batch of metadata records
+//	current term, vote            quorum-state
+//	snapshot                      <end offset>-<epoch>.checkpoint
+//	bootstrap configuration       00000000000000000000-0000000000.checkpoint, currentVoters
+//
+// So one Propose is one write and one sync, what is committed cannot be there twice or in one
+// place only, and a directory may pass from Kafka to gregor and back. doc/decisions has what
+// was considered instead.
+//
+// # Files in __cluster_metadata-0
+//
+//	00000000000000000000.log               batches; the name is the first offset
+//	00000000000000001234-0000000002.checkpoint  the state before offset 1234, in epoch 2
+//	quorum-state                           JSON: epoch, vote, leader, voters
+//	leader-epoch-checkpoint                first offset of each epoch
+//	partition.metadata                     the topic id of the metadata log
+//
+// Index files are Kafka's to make: it rebuilds those of the metadata log at every start.
+//
+// # Rules
+//
+//   - A batch is written and synced before raft counts it as stored. A lone voter commits what
+//     it has stored.
+//   - At most one batch is unsynced at any time, so a torn tail is part of one batch. A good
+//     batch behind a bad one is corruption, and Open refuses.
+//   - A raft index is valid within one process. Indexes are counted so that they never exceed
+//     the offset, hence a batch at offset o in the front of the log can always be numbered
+//     o+1.
+//   - A failed write or sync ends all writing until the directory is opened again.
+//   - Subscribers are called in the order of the log, one at a time, before Propose returns.
+//
+// # Snapshots
+//
+// When the log behind the last snapshot has grown past Options.SnapshotBytes and past the
+// snapshot's own size, the Image is written as a checkpoint and the segments before it go.
+// Start-up therefore reads at most about twice the size of the metadata.
+package quorum

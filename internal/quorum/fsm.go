@@ -1,0 +1,167 @@
+package quorum
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// A stateMachine is the Image as raft's state machine. raft calls it from one goroutine.
+type stateMachine struct {
+	now   func() time.Time
+	image atomic.Pointer[metadata.Image]
+
+	// applied is called with the index of each batch after it was published.
+	applied func(index uint64)
+
+	// mu guards the fields below, and is held while subscribers are called: they see the
+	// images in order and one at a time.
+	mu struct {
+		sync.Mutex
+		transactions metadata.Transactions
+		timestamp    int64 // of the last record
+		subscribers  []func(*metadata.Image, *metadata.Delta)
+
+		kraftVersion *metadata.KRaftVersionRecord // kept for the next snapshot
+		voters       *metadata.VotersRecord
+		broken       error // a committed batch could not be applied
+	}
+}
+
+// Apply implements raft.FSM. It returns an error, or nil.
+func (m *stateMachine) Apply(log *raft.Log) any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.broken == nil {
+		m.mu.broken = m.applyLocked(record.Batch(log.Data))
+	}
+	if m.mu.broken != nil {
+		return m.mu.broken // no image after this one can be trusted
+	}
+	m.applied(log.Index)
+	return nil
+}
+
+func (m *stateMachine) applyLocked(batch record.Batch) error {
+	all, err := decodeData(batch)
+	if err != nil {
+		return fmt.Errorf("metadata batch at offset %d: %w", batch.BaseOffset(), err)
+	}
+	records, err := m.mu.transactions.Next(all)
+	if err != nil {
+		return fmt.Errorf("metadata batch at offset %d: %w", batch.BaseOffset(), err)
+	}
+	m.mu.timestamp = batch.MaxTimestamp()
+	if m.mu.transactions.Open() && len(records) == 0 {
+		return nil // the image stays before the transaction
+	}
+	img, delta, err := m.image.Load().Apply(records, batch.LastOffset(), batch.LeaderEpoch())
+	if err != nil {
+		return fmt.Errorf("metadata batch at offset %d: %w", batch.BaseOffset(), err)
+	}
+	m.image.Store(img)
+	for _, f := range m.mu.subscribers {
+		f(img, delta)
+	}
+	return nil
+}
+
+// subscribe adds a subscriber and brings it up to date.
+func (m *stateMachine) subscribe(f func(*metadata.Image, *metadata.Delta)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	img := m.image.Load()
+	f(img, metadata.DeltaOf(img))
+	m.mu.subscribers = append(m.mu.subscribers, f)
+}
+
+// load makes a checkpoint the state.
+func (m *stateMachine) load(c checkpointData, id snapshotID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	img, _, err := metadata.NewImage(m.image.Load().ClusterID).Apply(c.records, id.endOffset-1, id.epoch)
+	if err != nil {
+		return err
+	}
+	m.image.Store(img)
+	m.mu.transactions, m.mu.timestamp = metadata.Transactions{}, c.timestamp
+	m.mu.kraftVersion, m.mu.voters = c.kraftVersion, c.voters
+	return nil
+}
+
+// transactionOpen reports whether the log ends inside a transaction.
+func (m *stateMachine) transactionOpen() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.transactions.Open()
+}
+
+// Snapshot implements raft.FSM.
+func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.mu.broken != nil:
+		return nil, m.mu.broken
+	case m.mu.transactions.Open():
+		return nil, fmt.Errorf("a metadata transaction is open")
+	}
+	return &stateSnapshot{
+		image: m.image.Load(), now: m.now().UnixMilli(),
+		checkpoint: checkpointData{timestamp: m.mu.timestamp, kraftVersion: m.mu.kraftVersion, voters: m.mu.voters},
+	}, nil
+}
+
+// Restore implements raft.FSM. A lone voter never gets a snapshot from elsewhere, and its own
+// is loaded at Open.
+func (m *stateMachine) Restore(io.ReadCloser) error { return errNoPeers }
+
+// A stateSnapshot is an Image on its way into a checkpoint.
+type stateSnapshot struct {
+	image      *metadata.Image
+	checkpoint checkpointData
+	now        int64
+}
+
+// Persist implements raft.FSMSnapshot.
+func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
+	level := s.image.Feature(metadata.MetadataVersion)
+	if err := writeCheckpoint(sink, s.checkpoint, s.image.Records(), level, s.image.Epoch, s.now); err != nil {
+		return fmt.Errorf("%w (cancelled: %v)", err, sink.Cancel())
+	}
+	return sink.Close()
+}
+
+// Release implements raft.FSMSnapshot.
+func (s *stateSnapshot) Release() {}
+
+// noteKRaft keeps what the log says about the quorum.
+func (m *stateMachine) noteKRaft(records []controlRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range records {
+		switch v := r.value.(type) {
+		case *metadata.KRaftVersionRecord:
+			m.mu.kraftVersion = v
+		case *metadata.VotersRecord:
+			m.mu.voters = v
+		}
+	}
+}
+
+// noteCheckpoint keeps what a bootstrap checkpoint says about the quorum, unless the log says
+// something newer.
+func (m *stateMachine) noteCheckpoint(c checkpointData) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.kraftVersion == nil && m.mu.voters == nil {
+		m.mu.kraftVersion, m.mu.voters = c.kraftVersion, c.voters
+	}
+}

@@ -1,0 +1,70 @@
+package quorum
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// Names in the metadata directory.
+const (
+	logSuffix        = ".log"
+	checkpointSuffix = ".checkpoint"
+	partSuffix       = ".part" // a checkpoint that is being written
+
+	quorumStateFile       = "quorum-state"
+	epochsFile            = "leader-epoch-checkpoint"
+	partitionMetadataFile = "partition.metadata"
+	bootstrapFile         = "bootstrap.checkpoint" // in the directory above, up to Kafka 3.9
+)
+
+// logDir returns the directory of the metadata log below a log directory.
+func logDir(dir string) string {
+	return filepath.Join(dir, topic.Partition{Topic: topic.ClusterMetadata, Partition: 0}.String())
+}
+
+func segmentName(base int64) string { return fmt.Sprintf("%020d%s", base, logSuffix) }
+
+// parseSegment returns the base offset of a segment's .log file.
+func parseSegment(name string) (base int64, ok bool) {
+	digits, ok := strings.CutSuffix(name, logSuffix)
+	if !ok || len(digits) < 20 {
+		return 0, false
+	}
+	base, err := strconv.ParseInt(digits, 10, 64)
+	return base, err == nil && base >= 0
+}
+
+// A snapshotID names a snapshot: the state before endOffset, which is the first offset of a
+// batch or the end of the log; epoch is that of the last batch before it.
+type snapshotID struct {
+	endOffset int64
+	epoch     int32
+}
+
+// bootstrapID is the checkpoint of what a new cluster starts with. It is no snapshot of the log.
+var bootstrapID = snapshotID{}
+
+func (id snapshotID) String() string { return fmt.Sprintf("%020d-%010d", id.endOffset, id.epoch) }
+
+func parseSnapshotID(s string) (id snapshotID, ok bool) {
+	offset, epoch, ok := strings.Cut(s, "-")
+	if !ok || len(offset) < 20 || len(epoch) < 10 {
+		return id, false
+	}
+	o, err1 := strconv.ParseInt(offset, 10, 64)
+	e, err2 := strconv.ParseInt(epoch, 10, 32)
+	return snapshotID{o, int32(e)}, err1 == nil && err2 == nil && o >= 0 && e >= 0
+}
+
+// parseCheckpoint returns the id in the name of a checkpoint.
+func parseCheckpoint(name string) (id snapshotID, ok bool) {
+	s, ok := strings.CutSuffix(name, checkpointSuffix)
+	if !ok {
+		return id, false
+	}
+	return parseSnapshotID(s)
+}

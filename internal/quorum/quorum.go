@@ -1,0 +1,410 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// Options say where the metadata log is and who votes. FS, Dir, NodeID and ClusterID must be
+// set.
+type Options struct {
+	FS        vfs.FS
+	Dir       string // log directory that holds __cluster_metadata-0 (metadata.log.dir)
+	NodeID    int32
+	ClusterID string
+	Logger    *slog.Logger     // slog.Default() when nil
+	Now       func() time.Time // time.Now when nil
+
+	// SnapshotBytes is how much the log grows before a snapshot is taken, 1 MiB when 0. It is
+	// also the size of a segment.
+	SnapshotBytes int64
+
+	// OnFailure is called once, from a goroutine of the quorum's, when the log can no longer
+	// be written. It must not call Close. May be nil.
+	OnFailure func(error)
+}
+
+// timeout bounds raft's timers. A lone voter is elected on request and hears from nobody, so
+// they only have to be long.
+const timeout = time.Minute
+
+// electionWait is how long Open waits to become leader, which takes milliseconds.
+const electionWait = 30 * time.Second
+
+const defaultSnapshotBytes = 1 << 20
+
+// A Quorum is a quorum of one: it holds the metadata log and the Image that it adds up to.
+// Its methods may be called concurrently.
+type Quorum struct {
+	opts      Options
+	dir       string
+	log       *metadataLog
+	state     *quorumState
+	snapshots *snapshotStore
+	machine   *stateMachine
+	raft      *raft.Raft
+	fail      *failure
+
+	notify chan bool     // raft: leadership gained or lost
+	wake   chan struct{} // a snapshot is due
+	stop   chan struct{}
+	done   sync.WaitGroup // the goroutine run
+
+	// proposing serialises Propose, which checks records against the newest Image.
+	proposing sync.Mutex
+
+	// mu guards what is known about snapshots.
+	mu struct {
+		sync.Mutex
+		closed        bool
+		snapshot      snapshotID
+		snapshotIndex uint64
+		snapshotSize  int64
+	}
+
+	caughtUp     chan struct{} // closed when the batches that Open found are applied
+	caughtUpAt   uint64
+	caughtUpOnce sync.Once
+}
+
+// Open opens or creates the metadata log of a quorum of one and becomes its leader. It returns
+// when the Image has all that was ever committed. A directory that Kafka wrote is continued.
+// The caller holds the lock of the log directory.
+func Open(o Options) (*Quorum, error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.SnapshotBytes == 0 {
+		o.SnapshotBytes = defaultSnapshotBytes
+	}
+	q := &Quorum{
+		opts: o, dir: logDir(o.Dir), fail: newFailure(),
+		notify: make(chan bool, 8), wake: make(chan struct{}, 1), stop: make(chan struct{}), caughtUp: make(chan struct{}),
+	}
+	if err := q.open(); err != nil {
+		return nil, errors.Join(err, q.close())
+	}
+	return q, nil
+}
+
+func (q *Quorum) open() error {
+	if err := q.createDir(); err != nil {
+		return err
+	}
+	if err := q.load(); err != nil {
+		return err
+	}
+	if err := q.elect(); err != nil {
+		return err
+	}
+	q.done.Add(1)
+	go q.run()
+	return q.begin()
+}
+
+// createDir makes the directory of the metadata log and the file with its topic id.
+func (q *Quorum) createDir() error {
+	path := filepath.Join(q.dir, partitionMetadataFile)
+	if _, err := q.opts.FS.Stat(path); err == nil {
+		return nil
+	}
+	if err := vfs.MkdirAll(q.opts.FS, q.dir, 0o755); err != nil {
+		return err
+	}
+	if err := q.opts.FS.SyncDir(q.opts.Dir); err != nil {
+		return err
+	}
+	return checkpoint.WritePartitionMetadata(q.opts.FS, path, metadataTopicID)
+}
+
+// load reads the newest good snapshot and the log behind it.
+func (q *Quorum) load() error {
+	o := &q.opts
+	q.machine = &stateMachine{now: o.Now, applied: q.applied}
+	q.machine.image.Store(metadata.NewImage(o.ClusterID))
+	q.log = &metadataLog{fs: o.FS, dir: q.dir, nodeID: o.NodeID, now: o.Now, logger: o.Logger, fail: q.fail, segmentBytes: o.SnapshotBytes}
+	q.snapshots = &snapshotStore{
+		fs: o.FS, dir: q.dir, log: q.log, current: q.currentSnapshot, taken: q.snapshotTaken,
+		voters: raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(addressOf(o.NodeID)), Address: addressOf(o.NodeID)}}},
+	}
+	if err := q.loadSnapshot(); err != nil {
+		return err
+	}
+	if err := q.log.load(q.mu.snapshot.endOffset); err != nil {
+		return err
+	}
+	q.machine.noteKRaft(q.log.kraftRecords())
+	index, err := q.log.indexBefore(q.mu.snapshot.endOffset)
+	if err != nil {
+		return &CorruptError{Path: q.dir, Position: -1, Offset: -1, Err: fmt.Errorf("the log begins at offset %d, behind the snapshot %v: %w",
+			q.log.start(), q.mu.snapshot, err)}
+	}
+	q.mu.snapshotIndex = index
+	if q.caughtUpAt = q.log.lastCommand(); q.caughtUpAt == 0 {
+		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
+	}
+	q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, max(q.log.lastEpoch(), q.mu.snapshot.epoch), q.fail)
+	return err
+}
+
+// loadSnapshot makes the newest readable snapshot the Image. A damaged one is reported and
+// passed over: if the log does not reach back to the one before it, load finds that out.
+func (q *Quorum) loadSnapshot() error {
+	ids, err := q.snapshots.checkpoints()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c, size, err := q.readCheckpoint(q.snapshots.path(id))
+		if err == nil {
+			err = q.machine.load(c, id)
+		}
+		if err != nil && errors.Is(err, ErrCorrupt) || errors.Is(err, metadata.ErrCorrupt) {
+			q.opts.Logger.Error("a snapshot of the metadata log is damaged", "file", q.snapshots.path(id), "reason", err)
+			continue
+		}
+		q.mu.snapshot, q.mu.snapshotSize = id, size
+		return err
+	}
+	return nil
+}
+
+// elect starts raft and makes this node the leader.
+func (q *Quorum) elect() error {
+	conf := raft.DefaultConfig()
+	conf.LocalID = raft.ServerID(addressOf(q.opts.NodeID))
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = timeout, timeout, timeout
+	conf.SnapshotThreshold, conf.SnapshotInterval = math.MaxUint64, 24*time.Hour // this package says when
+	conf.TrailingLogs = 0
+	conf.NoSnapshotRestoreOnStart = true
+	conf.NoLegacyTelemetry = true
+	conf.NotifyCh = q.notify
+	conf.Logger = newRaftLogger(q.opts.Logger)
+	transport := newLoneTransport(addressOf(q.opts.NodeID))
+	var err error
+	if q.raft, err = raft.NewRaft(conf, q.machine, q.log, q.state, q.snapshots, transport); err != nil {
+		return err
+	}
+	transport.electNow(conf.LocalID)
+	timer := time.NewTimer(electionWait)
+	defer timer.Stop()
+	select {
+	case <-q.notify:
+		if err := q.raft.VerifyLeader().Error(); err != nil { // the term's first batch is written
+			return q.explain(err)
+		}
+		return q.lead()
+	case <-q.fail.done:
+		return q.fail.get()
+	case <-timer.C:
+		return fmt.Errorf("no leader of the metadata log after %v", electionWait)
+	}
+}
+
+// lead notes a won election in the files that Kafka would look at.
+func (q *Quorum) lead() error {
+	epoch := int32(q.raft.CurrentTerm())
+	if err := q.state.setLeader(q.opts.NodeID, epoch); err != nil {
+		return err
+	}
+	path := filepath.Join(q.dir, epochsFile)
+	entries, err := checkpoint.ReadEpochs(q.opts.FS, path)
+	if err != nil {
+		entries = nil // missing, or no longer readable: the log has those that count
+	}
+	for _, start := range q.log.epochStarts() {
+		entries = slices.DeleteFunc(entries, func(e checkpoint.EpochEntry) bool { return e.Epoch >= start.epoch || e.StartOffset >= start.endOffset })
+		entries = append(entries, checkpoint.EpochEntry{Epoch: start.epoch, StartOffset: start.endOffset})
+	}
+	for len(entries) > 1 && entries[1].StartOffset <= q.log.start() {
+		entries = entries[1:]
+	}
+	return checkpoint.WriteEpochs(q.opts.FS, path, entries)
+}
+
+// begin waits for the log to be applied and completes what a crash left undone: a cluster that
+// has no metadata.version yet gets its first records, and an open transaction is given up.
+func (q *Quorum) begin() error {
+	select {
+	case <-q.caughtUp:
+	case <-q.fail.done:
+		return q.fail.get()
+	}
+	ctx := context.Background()
+	if q.machine.transactionOpen() {
+		if _, err := q.propose(ctx, []metadata.Record{metadata.NewAbortTransactionRecord()}); err != nil {
+			return err
+		}
+	}
+	if q.Image().Feature(metadata.MetadataVersion) != 0 {
+		return nil
+	}
+	records, err := q.bootstrap()
+	if err != nil {
+		return err
+	}
+	_, err = q.propose(ctx, records)
+	return err
+}
+
+// Image returns the newest image.
+func (q *Quorum) Image() *metadata.Image { return q.machine.image.Load() }
+
+// NextOffset returns the offset of the next record in the log.
+func (q *Quorum) NextOffset() int64 { return q.log.NextOffset() }
+
+// Subscribe calls f with the present Image and a Delta from nothing, and from then on for each
+// change, in order and never twice at a time. f must not call Propose or Subscribe.
+func (q *Quorum) Subscribe(f func(*metadata.Image, *metadata.Delta)) { q.machine.subscribe(f) }
+
+// Propose commits records together and returns the Image after them, when all subscribers have
+// seen it. Records that do not fit the Image are refused and change nothing. After another
+// error the records may have been committed. ctx is looked at before the records are written.
+func (q *Quorum) Propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error) {
+	q.proposing.Lock()
+	defer q.proposing.Unlock()
+	if len(records) == 0 {
+		return q.Image(), ctx.Err()
+	}
+	img := q.Image()
+	if _, _, err := img.Apply(records, img.Offset+int64(len(records)), img.Epoch); err != nil {
+		return nil, err
+	}
+	return q.propose(ctx, records)
+}
+
+// propose commits a batch of records.
+func (q *Quorum) propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	batch, err := dataBatch(records, q.Image().Feature(metadata.MetadataVersion), 0, q.opts.Now().UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if len(batch) > batchSizeMax {
+		return nil, fmt.Errorf("%d metadata records take %d bytes, at most %d can be committed together", len(records), len(batch), batchSizeMax)
+	}
+	future := q.raft.Apply(batch, 0)
+	if err := future.Error(); err != nil {
+		return nil, q.explain(err)
+	}
+	if err, ok := future.Response().(error); ok {
+		return nil, err
+	}
+	return q.Image(), nil
+}
+
+// explain says what is behind an error of raft's.
+func (q *Quorum) explain(err error) error {
+	if errors.Is(err, raft.ErrRaftShutdown) {
+		return ErrClosed
+	}
+	if failed := q.fail.get(); failed != nil {
+		return fmt.Errorf("metadata log: %w", failed)
+	}
+	return err
+}
+
+// applied is called by the state machine after each batch.
+func (q *Quorum) applied(index uint64) {
+	if index >= q.caughtUpAt {
+		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
+	}
+	q.mu.Lock()
+	due := q.log.bytesSinceSnapshot() > max(q.opts.SnapshotBytes, q.mu.snapshotSize)
+	q.mu.Unlock()
+	if due {
+		select {
+		case q.wake <- struct{}{}:
+		default: // already awake
+		}
+	}
+}
+
+func (q *Quorum) currentSnapshot() (snapshotID, uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.snapshot, q.mu.snapshotIndex
+}
+
+func (q *Quorum) snapshotTaken(id snapshotID, index uint64, size int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.snapshot, q.mu.snapshotIndex, q.mu.snapshotSize = id, index, size
+	q.log.snapshotTaken()
+}
+
+// run takes snapshots when they are due and reports a failure, until Close.
+func (q *Quorum) run() {
+	defer q.done.Done()
+	failed := q.fail.done
+	for {
+		select {
+		case <-q.stop:
+			return
+		case <-q.notify: // a lone voter loses its leadership only to a failure
+		case <-q.wake:
+			q.maybeSnapshot()
+		case <-failed:
+			failed = nil
+			if q.opts.OnFailure != nil {
+				q.opts.OnFailure(fmt.Errorf("metadata log: %w", q.fail.get()))
+			}
+		}
+	}
+}
+
+func (q *Quorum) maybeSnapshot() {
+	if q.machine.transactionOpen() {
+		return // the next batch asks again
+	}
+	err := q.raft.Snapshot().Error()
+	if err == nil {
+		err = q.snapshots.prune()
+	}
+	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		q.opts.Logger.Error("cannot take a snapshot of the metadata", "error", err)
+	}
+}
+
+// Close stops raft and closes the files. What was committed is on disk already.
+func (q *Quorum) Close() error {
+	q.mu.Lock()
+	closed := q.mu.closed
+	q.mu.closed = true
+	q.mu.Unlock()
+	if closed {
+		return nil
+	}
+	return q.close()
+}
+
+func (q *Quorum) close() error {
+	close(q.stop)
+	var err error
+	if q.raft != nil {
+		err = q.raft.Shutdown().Error()
+	}
+	q.done.Wait()
+	if q.log != nil {
+		err = errors.Join(err, q.log.close())
+	}
+	return err
+}

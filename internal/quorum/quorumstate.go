@@ -1,0 +1,209 @@
+package quorum
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// quorumStateData is the content of quorum-state (Kafka schema QuorumStateData). Version 0 is
+// for voters from the configuration, version 1 for voters in the log.
+type quorumStateData struct {
+	ClusterID        *string   `json:"clusterId,omitempty"` // version 0, always empty
+	LeaderID         int32     `json:"leaderId"`
+	LeaderEpoch      int32     `json:"leaderEpoch"`
+	VotedID          int32     `json:"votedId"`
+	VotedDirectoryID *uuidText `json:"votedDirectoryId,omitempty"` // version 1
+	AppliedOffset    *int64    `json:"appliedOffset,omitempty"`    // version 0, always 0
+	CurrentVoters    []voterID `json:"currentVoters,omitempty"`    // version 0
+	DataVersion      int16     `json:"data_version"`
+}
+
+type voterID struct {
+	VoterID int32 `json:"voterId"`
+}
+
+type uuidText string
+
+// nobody is the id of no leader and of no vote.
+const nobody = -1
+
+// A quorumState is the file quorum-state as raft's stable store: its three keys are the epoch
+// and the vote. A known leader counts as the vote for it, which it had: Kafka drops the vote
+// then. Methods may be called concurrently; each change is durable when it returns, except
+// that LastVoteTerm waits for LastVoteCand, which always follows.
+type quorumState struct {
+	fs   vfs.FS
+	path string
+	fail *failure
+
+	mu   sync.Mutex
+	data quorumStateData // as in the file
+}
+
+// keys that raft uses.
+const (
+	keyCurrentTerm  = "CurrentTerm"
+	keyLastVoteTerm = "LastVoteTerm"
+	keyLastVoteCand = "LastVoteCand"
+)
+
+// openQuorumState reads the file, which may be missing. epoch is the last one in the log, which
+// counts when the file has an older one, and nodeID the only voter.
+func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) (*quorumState, error) {
+	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), fail: fail}
+	b, err := vfs.ReadFile(fsys, s.path, 1<<20)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
+	case err != nil:
+		return nil, err
+	default:
+		if s.data, err = parseQuorumState(b); err != nil {
+			return nil, &CorruptError{Path: s.path, Position: -1, Offset: -1, Err: err}
+		}
+	}
+	if s.data.LeaderEpoch < epoch {
+		s.data.LeaderEpoch, s.data.LeaderID, s.data.VotedID = epoch, nobody, nobody
+	}
+	if s.data.DataVersion == 0 {
+		var empty string
+		var zero int64
+		s.data.ClusterID, s.data.AppliedOffset, s.data.CurrentVoters = &empty, &zero, []voterID{{nodeID}}
+	}
+	return s, nil
+}
+
+func parseQuorumState(b []byte) (d quorumStateData, err error) {
+	d.LeaderID, d.VotedID = nobody, nobody
+	if err := json.Unmarshal(b, &d); err != nil {
+		return d, err
+	}
+	switch {
+	case d.DataVersion < 0 || d.DataVersion > 1:
+		return d, fmt.Errorf("data_version %d, want 0 or 1", d.DataVersion)
+	case d.LeaderEpoch < 0 || d.LeaderID < nobody || d.VotedID < nobody:
+		return d, fmt.Errorf("negative epoch %d, leader %d or vote %d", d.LeaderEpoch, d.LeaderID, d.VotedID)
+	}
+	return d, nil
+}
+
+// writeLocked makes data the content of the file.
+func (s *quorumState) writeLocked(data quorumStateData) error {
+	if data.DataVersion == 1 {
+		none := uuidText(uuid.Zero.String()) // directory ids are not part of the vote yet
+		data.VotedDirectoryID = &none
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	if err := s.fail.get(); err != nil {
+		return err
+	}
+	if err := vfs.WriteFileAtomic(s.fs, s.path, b); err != nil {
+		s.fail.set(err)
+		return err
+	}
+	s.data = data
+	return nil
+}
+
+// setLeader notes who leads an epoch.
+func (s *quorumState) setLeader(leader, epoch int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data := s.data
+	data.LeaderID, data.LeaderEpoch, data.VotedID = leader, epoch, nobody
+	return s.writeLocked(data)
+}
+
+// vote returns who has this node's vote in the current epoch.
+func (s *quorumState) voteLocked() int32 {
+	if s.data.VotedID != nobody {
+		return s.data.VotedID
+	}
+	return s.data.LeaderID
+}
+
+// SetUint64 implements raft.StableStore. raft panics when the term cannot be stored, so that
+// error is kept for the vote, which must follow before the term has a use.
+func (s *quorumState) SetUint64(key []byte, value uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case string(key) == keyCurrentTerm && value == uint64(s.data.LeaderEpoch):
+		return nil
+	case string(key) == keyCurrentTerm && value > uint64(s.data.LeaderEpoch) && value < 1<<31:
+		data := s.data
+		data.LeaderEpoch, data.LeaderID, data.VotedID = int32(value), nobody, nobody
+		if err := s.writeLocked(data); err != nil {
+			s.data = data // s.fail has the error
+		}
+		return nil
+	case string(key) == keyLastVoteTerm && value == uint64(s.data.LeaderEpoch):
+		return nil // becomes durable with the candidate
+	}
+	return fmt.Errorf("raft sets %s to %d in epoch %d", key, value, s.data.LeaderEpoch)
+}
+
+// GetUint64 implements raft.StableStore.
+func (s *quorumState) GetUint64(key []byte) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch string(key) {
+	case keyCurrentTerm:
+		return uint64(s.data.LeaderEpoch), nil
+	case keyLastVoteTerm:
+		if s.voteLocked() != nobody {
+			return uint64(s.data.LeaderEpoch), nil
+		}
+		return 0, nil
+	}
+	return 0, fmt.Errorf("raft asks for %s", key)
+}
+
+// Set implements raft.StableStore.
+func (s *quorumState) Set(key, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, err := parseAddress(raft.ServerAddress(value))
+	if string(key) != keyLastVoteCand || err != nil {
+		return fmt.Errorf("raft sets %s to %q", key, value)
+	}
+	if id == s.voteLocked() {
+		return nil
+	}
+	data := s.data
+	data.VotedID, data.LeaderID = id, nobody
+	return s.writeLocked(data)
+}
+
+// Get implements raft.StableStore.
+func (s *quorumState) Get(key []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if vote := s.voteLocked(); string(key) == keyLastVoteCand && vote != nobody {
+		return []byte(addressOf(vote)), nil
+	}
+	return nil, nil
+}
+
+// addressOf is how raft knows a node: its id.
+func addressOf(nodeID int32) raft.ServerAddress {
+	return raft.ServerAddress(strconv.Itoa(int(nodeID)))
+}
+
+func parseAddress(a raft.ServerAddress) (nodeID int32, err error) {
+	n, err := strconv.ParseInt(string(a), 10, 32)
+	return int32(n), err
+}
