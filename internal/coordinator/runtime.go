@@ -100,6 +100,7 @@ func (r *Runtime[M]) reload(s *shard[M]) {
 	defer r.mu.Unlock()
 	s.stop(ErrNotCoordinator)
 	if !r.mu.closed && r.mu.shards[s.partition.Partition] == s {
+		r.o.Logger.Warn("coordinator loads again", "partition", s.partition, "err", s.uncertain)
 		r.startLocked(s.partition.Partition, s.epoch)
 	}
 }

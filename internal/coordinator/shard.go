@@ -110,7 +110,6 @@ func (s *shard[M]) run() {
 		}
 		s.process(events...)
 		if s.uncertain != nil {
-			s.rt.o.Logger.Warn("coordinator loads again", "partition", s.partition, "err", s.uncertain)
 			s.rt.reload(s)
 		}
 	}

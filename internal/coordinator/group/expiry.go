@@ -150,7 +150,7 @@ func (s *Shard) deleteGroup(t *coordinator.Turn, g *group, done deleted) {
 			done(t, err)
 			return
 		}
-		t.Write(append(g.modernTombstones(), g.tombstone()), func(t *coordinator.Turn, _ int64, err error) {
+		t.Write(g.tombstones(), func(t *coordinator.Turn, _ int64, err error) {
 			if err == nil {
 				s.log.Info("group is deleted", "group", g.id)
 				s.dropGroup(g)

@@ -138,7 +138,8 @@ func (s *Shard) abandon(g *group, created bool, err error) {
 		delete(s.groups, g.id)
 		return
 	}
-	g.state, g.protocolType = Empty, ""
+	g.enter(Empty, -1)
+	g.protocolType = ""
 }
 
 // joinNew handles a join without a member id.

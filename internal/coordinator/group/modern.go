@@ -81,6 +81,14 @@ func (g *group) isForeign() bool {
 	return kind == typeShare || kind == typeStreams
 }
 
+// tombstones deletes the records of the group itself.
+func (g *group) tombstones() []coordinator.Record {
+	if len(g.modern) > 0 {
+		return g.modernTombstones()
+	}
+	return []coordinator.Record{{Key: groupKey(g.id)}}
+}
+
 // modernTombstones deletes all records of a newer protocol.
 func (g *group) modernTombstones() []coordinator.Record {
 	keys := slices.SortedFunc(maps.Keys(g.modern), func(a, b string) int {

@@ -102,8 +102,6 @@ func groupKey(group string) []byte {
 	return k.AppendTo(nil)
 }
 
-func (g *group) tombstone() coordinator.Record { return coordinator.Record{Key: groupKey(g.id)} }
-
 // record is the group as it is to be remembered, its members with these assignments.
 func (g *group) record(assignments map[string][]byte) coordinator.Record {
 	v := kmsg.GroupMetadataValue{
