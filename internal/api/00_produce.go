@@ -230,7 +230,7 @@ func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, part
 		return info, nil, err
 	}
 	if topic.IsInternal(partition.ID().Topic) && !p.internal {
-		return info, nil, kerr.InvalidTopicException
+		return info, nil, errInternalTopic
 	}
 	if err := p.check(set); err != nil {
 		return info, nil, err
@@ -255,6 +255,7 @@ func (p *producing) find(i int32) (*replica.Partition, error) {
 
 // Refusals of record sets for what the request's version allows.
 var (
+	errInternalTopic = refuse(kerr.InvalidTopicException, "the topic is the broker's own")
 	errNoBatch       = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one is empty")
 	errManyBatches   = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one has more")
 	errOldFormat     = refuse(kerr.InvalidRecord, "batches have format 2 from version 3 of Produce on")

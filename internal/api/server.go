@@ -38,6 +38,8 @@ type Server struct {
 	Deps
 	apis [kmsg.MaxKey + 1]*api
 
+	fetchMaxBytes int // fetch.max.bytes
+
 	producerIDs producerIDs
 }
 
@@ -62,7 +64,7 @@ func New(d Deps) *Server {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Deps: d}
+	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes")}
 	for _, a := range slices.Concat(s.coreAPIs(), s.adminAPIs(), s.groupAPIs()) {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))

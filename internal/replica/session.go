@@ -18,6 +18,12 @@ var (
 	ErrSessionTopicID  = errors.New("the fetch session names topics in the other way")
 )
 
+// Epochs of a full fetch.
+const (
+	InitialEpoch int32 = 0  // opens a session
+	FinalEpoch   int32 = -1 // wants none
+)
+
 // sessionPartitionsMax bounds the memory that one session may hold.
 const sessionPartitionsMax = 100_000
 

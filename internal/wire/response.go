@@ -111,11 +111,13 @@ func (w *Response) grow(n int) {
 	if cap(w.Buf)-len(w.Buf) >= n {
 		return
 	}
-	old := w.buffer
-	old.b = w.Buf // which may have been moved by append
-	w.buffer = getBuffer(len(w.Buf) + n)
-	w.Buf = append(w.buffer.b, w.Buf...)
-	putBuffer(old)
+	old, grown := w.buffer, getBuffer(len(w.Buf)+n)
+	grown.b = append(grown.b, w.Buf...)
+	if old != nil {
+		old.b = w.Buf // which may have been moved by append
+		putBuffer(old)
+	}
+	w.buffer, w.Buf = grown, grown.b
 }
 
 // AppendSlice appends a stretch of a log, and owns it from now on. A long one is sent from

@@ -1,0 +1,254 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/internal/wire"
+)
+
+// Bounds of one request: partitions, and how large the reader of the requests of all
+// clients keeps its memory between them.
+const (
+	fetchPartitionsMax = 200_000
+	fetchPooledMax     = 4096
+)
+
+// A fetching is the work on one Fetch request. What it holds are views of the request, or
+// belongs to the session. It is pooled.
+type fetching struct {
+	s        *Server
+	version  int16
+	flexible bool
+	listener string
+
+	replicaID        int32
+	sessionID, epoch int32
+	req              replica.FetchRequest
+	parts            []replica.FetchPartition  // as the request has them
+	forgotten        wire.Decoder              // the rest of the body from the forgotten topics on
+	session          *replica.Session          // nil: none
+	incremental      bool                      // the answer has only what changed
+	refs             []*replica.FetchPartition // what is read, in order
+	answered         []*replica.FetchPartition // what the answer has, in order
+	leaders          []int32                   // that the answer names
+}
+
+var fetchings = sync.Pool{New: func() any { return new(fetching) }}
+
+func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error {
+	f := fetchings.Get().(*fetching)
+	defer f.release()
+	f.s, f.version, f.flexible, f.listener = s, r.Version, r.Flexible(), r.Listener
+	if !f.read(r.Body) {
+		return errMalformed
+	}
+	if err := f.open(); err != nil {
+		f.writeRefusal(w, err)
+		return nil
+	}
+	defer f.close()
+	f.limit()
+	f.req.Output = w
+	if err := s.Replicas.Fetch(ctx, &f.req, f.refs); err != nil {
+		return err
+	}
+	f.write(w)
+	return nil
+}
+
+func (f *fetching) release() {
+	if cap(f.parts) > fetchPooledMax || cap(f.refs) > fetchPooledMax {
+		return
+	}
+	clear(f.parts)
+	clear(f.refs)
+	clear(f.answered)
+	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], leaders: f.leaders[:0]}
+	fetchings.Put(f)
+}
+
+// read takes the request apart, and reports whether it is one from its first byte to its
+// last.
+func (f *fetching) read(body []byte) bool {
+	d := wire.NewDecoder(body)
+	f.replicaID = -1
+	if f.version <= 14 {
+		f.replicaID = d.Int32()
+	}
+	f.req.MaxWait = time.Duration(d.Int32()) * time.Millisecond
+	f.req.MinBytes = int(d.Int32())
+	f.req.MaxBytes, f.req.HardMax = math.MaxInt32, true
+	if f.version >= 3 {
+		f.req.MaxBytes, f.req.HardMax = int(d.Int32()), false
+	}
+	if f.version >= 4 {
+		f.req.Isolation = commitlog.Isolation(d.Int8())
+	}
+	f.epoch = replica.FinalEpoch
+	if f.version >= 7 {
+		f.sessionID, f.epoch = d.Int32(), d.Int32()
+	}
+	f.readTopics(&d)
+	f.forgotten = d
+	if f.version >= 7 {
+		f.eachForgotten(&d, func([]byte, uuid.UUID, int32) {})
+	}
+	if f.version >= 11 {
+		d.String(f.flexible) // the rack: there is no other replica to recommend
+	}
+	if f.flexible {
+		f.readTags(&d)
+	}
+	isolated := f.req.Isolation == commitlog.ReadUncommitted || f.req.Isolation == commitlog.ReadCommitted
+	return !d.Bad() && d.Len() == 0 && isolated && len(f.parts) <= fetchPartitionsMax
+}
+
+func (f *fetching) readTopics(d *wire.Decoder) {
+	for range d.ArrayLen(f.flexible, 2) {
+		name, id := f.readTopic(d)
+		for range d.ArrayLen(f.flexible, 16) {
+			if d.Bad() || len(f.parts) > fetchPartitionsMax {
+				return
+			}
+			f.parts = append(f.parts, replica.FetchPartition{})
+			p := &f.parts[len(f.parts)-1]
+			p.Name, p.TopicID = name, id
+			f.readPartition(d, p)
+		}
+		if f.flexible {
+			d.SkipTags()
+		}
+		if d.Bad() {
+			return
+		}
+	}
+}
+
+func (f *fetching) readTopic(d *wire.Decoder) (name []byte, id uuid.UUID) {
+	if f.version < 13 {
+		return d.String(f.flexible), id
+	}
+	copy(id[:], d.Take(len(id)))
+	return nil, id
+}
+
+func (f *fetching) readPartition(d *wire.Decoder, p *replica.FetchPartition) {
+	p.Index = d.Int32()
+	p.LeaderEpoch, p.LastFetchedEpoch = replica.NoEpoch, -1
+	if f.version >= 9 {
+		p.LeaderEpoch = d.Int32()
+	}
+	p.Offset = d.Int64()
+	if f.version >= 12 {
+		p.LastFetchedEpoch = d.Int32()
+	}
+	if f.version >= 5 {
+		d.Int64() // log start of a follower
+	}
+	p.MaxBytes = int(d.Int32())
+	if f.flexible {
+		d.SkipTags()
+	}
+}
+
+// eachForgotten calls do for each partition that the client is no longer interested in.
+func (f *fetching) eachForgotten(d *wire.Decoder, do func(name []byte, id uuid.UUID, index int32)) {
+	for range d.ArrayLen(f.flexible, 2) {
+		name, id := f.readTopic(d)
+		for range d.ArrayLen(f.flexible, 4) {
+			do(name, id, d.Int32())
+		}
+		if f.flexible {
+			d.SkipTags()
+		}
+		if d.Bad() {
+			return
+		}
+	}
+}
+
+// replicaStateTag is the tagged field that holds the replica id from version 15 on.
+const replicaStateTag = 1
+
+func (f *fetching) readTags(d *wire.Decoder) {
+	for n := d.Uvarint(); n > 0 && !d.Bad(); n-- {
+		tag, value := d.Tag()
+		if tag == replicaStateTag && f.version >= 15 {
+			state := wire.NewDecoder(value)
+			f.replicaID = state.Int32()
+		}
+	}
+}
+
+// open finds out what to read: what the request lists, or what its session has with the
+// changes that the request lists.
+func (f *fetching) open() error {
+	sessions := f.s.Sessions
+	if f.epoch != replica.InitialEpoch && f.epoch != replica.FinalEpoch {
+		session, err := sessions.Acquire(f.sessionID, f.epoch, f.version >= 13)
+		if err != nil {
+			return err
+		}
+		f.session, f.incremental = session, true
+		for i := range f.parts {
+			session.Update(&f.parts[i])
+		}
+		d := f.forgotten
+		f.eachForgotten(&d, session.Forget)
+		f.refs = session.Append(f.refs)
+		return nil
+	}
+	if f.sessionID != 0 {
+		sessions.Close(f.sessionID)
+	}
+	if f.epoch == replica.InitialEpoch {
+		f.session = sessions.Open(f.parts, f.version >= 13, f.replicaID >= 0)
+	}
+	if f.session != nil {
+		f.refs = f.session.Append(f.refs)
+		return nil
+	}
+	for i := range f.parts {
+		f.refs = append(f.refs, &f.parts[i])
+	}
+	return nil
+}
+
+// close lets go of the session.
+func (f *fetching) close() {
+	if f.session != nil {
+		f.s.Sessions.Done(f.session)
+	}
+}
+
+// limit applies the broker's bounds to the request's.
+func (f *fetching) limit() {
+	f.req.MaxBytes = min(f.req.MaxBytes, f.s.fetchMaxBytes)
+	f.req.MinBytes = min(f.req.MinBytes, f.req.MaxBytes)
+}
+
+// errOldMessages: there is no conversion to the formats of old clients yet.
+var errOldMessages = refuse(kerr.UnsupportedVersion, "the records have a format that is newer than this version of Fetch")
+
+// fetchCode is code for one partition of a fetch: old clients do not know all codes.
+func (f *fetching) fetchCode(err error) int16 {
+	c := code(err)
+	if c == kerr.KafkaStorageError.Code && f.version <= 5 {
+		return kerr.NotLeaderForPartition.Code
+	}
+	return c
+}
+
+// namesLeader reports whether an answer with err says who the leader is.
+func (f *fetching) namesLeader(err error) bool {
+	return f.version >= 12 && (errors.Is(err, replica.ErrNotLeaderOrFollower) || errors.Is(err, replica.ErrFencedLeaderEpoch))
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// debugReplica is the replica id of a tool that wants an answer of any replica.
+const debugReplica = -2
+
+func (s *Server) listOffsets(_ context.Context, r *Request, req *kmsg.ListOffsetsRequest) (*kmsg.ListOffsetsResponse, error) {
+	isolation, err := offsetsIsolation(req)
+	if err != nil {
+		return nil, err
+	}
+	resp := kmsg.NewPtrListOffsetsResponse()
+	seen := map[topic.Partition]bool{}
+	twice := map[topic.Partition]bool{}
+	for _, t := range req.Topics {
+		for i := range t.Partitions {
+			p := topic.Partition{Topic: t.Topic, Partition: t.Partitions[i].Partition}
+			twice[p] = seen[p]
+			seen[p] = true
+		}
+	}
+	for _, t := range req.Topics {
+		answer := kmsg.NewListOffsetsResponseTopic()
+		answer.Topic = t.Topic
+		for i := range t.Partitions {
+			q := &t.Partitions[i]
+			p := topic.Partition{Topic: t.Topic, Partition: q.Partition}
+			a := kmsg.NewListOffsetsResponseTopicPartition()
+			a.Partition, a.Timestamp, a.Offset, a.LeaderEpoch = q.Partition, -1, -1, -1
+			if twice[p] {
+				a.ErrorCode = kerr.InvalidRequest.Code
+			} else {
+				s.listOffset(r.Version, req.ReplicaID, p, q, isolation, &a)
+			}
+			answer.Partitions = append(answer.Partitions, a)
+		}
+		resp.Topics = append(resp.Topics, answer)
+	}
+	return resp, nil
+}
+
+func offsetsIsolation(req *kmsg.ListOffsetsRequest) (commitlog.Isolation, error) {
+	switch {
+	case req.ReplicaID >= 0:
+		return commitlog.ReadLogEnd, nil
+	case req.IsolationLevel == 0:
+		return commitlog.ReadUncommitted, nil
+	case req.IsolationLevel == 1:
+		return commitlog.ReadCommitted, nil
+	}
+	return 0, errMalformed
+}
+
+func (s *Server) listOffset(version int16, replicaID int32, p topic.Partition, q *kmsg.ListOffsetsRequestTopicPartition,
+	isolation commitlog.Isolation, a *kmsg.ListOffsetsResponseTopicPartition) {
+	if q.Timestamp < oldestSpecial(version) {
+		a.ErrorCode = kerr.UnsupportedVersion.Code
+		return
+	}
+	partition, err := s.Replicas.Partition(p)
+	if err != nil {
+		a.ErrorCode = code(err)
+		return
+	}
+	found, err := partition.Lookup(replica.Lookup{
+		Timestamp: q.Timestamp, Isolation: isolation, LeaderEpoch: q.CurrentLeaderEpoch, AnyReplica: replicaID == debugReplica,
+	})
+	if err != nil {
+		a.ErrorCode = code(err)
+		return
+	}
+	a.Timestamp, a.Offset, a.LeaderEpoch = found.Timestamp, found.Offset, found.LeaderEpoch
+}
+
+// oldestSpecial returns the smallest timestamp with a meaning in a version.
+func oldestSpecial(version int16) int64 {
+	switch {
+	case version < 7:
+		return commitlog.Earliest
+	case version < 8:
+		return commitlog.MaxTimestamp
+	case version < 9:
+		return commitlog.EarliestLocal
+	case version < 11:
+		return commitlog.LatestTiered
+	}
+	return commitlog.EarliestPendingUpload
+}

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+func (s *Server) deleteRecords(_ context.Context, _ *Request, req *kmsg.DeleteRecordsRequest) (*kmsg.DeleteRecordsResponse, error) {
+	resp := kmsg.NewPtrDeleteRecordsResponse()
+	for _, t := range req.Topics {
+		answer := kmsg.NewDeleteRecordsResponseTopic()
+		answer.Topic = t.Topic
+		for i := range t.Partitions {
+			a := kmsg.NewDeleteRecordsResponseTopicPartition()
+			a.Partition = t.Partitions[i].Partition
+			low, err := s.deleteRecordsOf(topic.Partition{Topic: t.Topic, Partition: a.Partition}, t.Partitions[i].Offset)
+			a.LowWatermark, a.ErrorCode = low, code(err)
+			answer.Partitions = append(answer.Partitions, a)
+		}
+		resp.Topics = append(resp.Topics, answer)
+	}
+	return resp, nil
+}
+
+func (s *Server) deleteRecordsOf(p topic.Partition, offset int64) (lowWatermark int64, err error) {
+	if topic.IsInternal(p.Topic) {
+		return -1, errInternalTopic
+	}
+	partition, err := s.Replicas.Partition(p)
+	if err != nil {
+		return -1, err
+	}
+	return partition.DeleteRecords(offset)
+}
