@@ -118,7 +118,7 @@ func elect(p *metadata.Partition, r Registration, clean bool) *metadata.Partitio
 			change.ISR, change.EligibleLeaderReplicas, change.LastKnownELR = []int32{r.ID}, []int32{}, []int32{}
 		}
 	}
-	if dirs := movedDirectories(p, r); dirs != nil {
+	if dirs := knownDirectories(p, r); dirs != nil {
 		change.Directories, changed = dirs, true
 	}
 	if !changed {
@@ -127,29 +127,21 @@ func elect(p *metadata.Partition, r Registration, clean bool) *metadata.Partitio
 	return change
 }
 
-// movedDirectories returns the directories of the replicas when the one of the broker is not
-// known but can only be one, or when its directory is no longer among the broker's.
-func movedDirectories(p *metadata.Partition, r Registration) []uuid.UUID {
+// knownDirectories returns the directories of the replicas when the broker has only one and a
+// record leaves its replica's open. A replica whose directory is gone keeps it: it is offline.
+func knownDirectories(p *metadata.Partition, r Registration) []uuid.UUID {
 	at := slices.Index(p.Replicas, r.ID)
-	if at < 0 {
+	if at < 0 || len(r.LogDirs) != 1 {
 		return nil
 	}
-	dir, _ := p.Directory(r.ID)
-	if slices.Contains(r.LogDirs, dir) {
-		return nil
-	}
-	want := uuid.Unassigned
-	if len(r.LogDirs) == 1 {
-		want = r.LogDirs[0]
-	}
-	if dir == want {
+	if dir, _ := p.Directory(r.ID); !dir.IsZero() && dir != uuid.Unassigned {
 		return nil
 	}
 	dirs := make([]uuid.UUID, len(p.Replicas))
 	for i, id := range p.Replicas {
 		dirs[i], _ = p.Directory(id)
 	}
-	dirs[at] = want
+	dirs[at] = r.LogDirs[0]
 	return dirs
 }
 

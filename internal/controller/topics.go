@@ -158,4 +158,3 @@ func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *plac
 	}
 	return records, nil
 }
-

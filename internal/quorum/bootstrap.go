@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -15,18 +16,20 @@ import (
 // metadataTopicID is the id of __cluster_metadata in every cluster.
 var metadataTopicID = uuid.Metadata
 
+// firstRecords are those of a cluster that no storage tool has formatted.
+func firstRecords() []metadata.Record {
+	return []metadata.Record{&metadata.FeatureLevelRecord{Name: metadata.MetadataVersion, FeatureLevel: metadata.LevelCurrent}}
+}
+
 // bootstrap returns the first records of a cluster, as one transaction: those that Kafka's
-// storage tool left in a checkpoint, or else ours, for which it writes that checkpoint.
+// storage tool left in a checkpoint, or else ours.
 func (q *Quorum) bootstrap() ([]metadata.Record, error) {
 	records, err := q.formatted()
 	if err != nil {
 		return nil, err
 	}
 	if records == nil {
-		records = []metadata.Record{&metadata.FeatureLevelRecord{Name: metadata.MetadataVersion, FeatureLevel: metadata.LevelCurrent}}
-		if err := q.writeBootstrap(records); err != nil {
-			return nil, err
-		}
+		records = firstRecords()
 	}
 	name := "Bootstrap records"
 	return slices.Concat(
@@ -52,13 +55,53 @@ func (q *Quorum) formatted() ([]metadata.Record, error) {
 	return nil, nil
 }
 
-func (q *Quorum) writeBootstrap(records []metadata.Record) error {
+// writeCompanions writes the files beside a log that gregor itself can do without and Kafka
+// would make again or miss: partition.metadata, the bootstrap checkpoint of a new log, and
+// leader-epoch-checkpoint. An error is logged: the log is sound.
+func (q *Quorum) writeCompanions() {
+	warn := func(path string, err error) {
+		if err != nil {
+			q.opts.Logger.Warn("cannot write a file beside the metadata log", "file", path, "error", err)
+		}
+	}
+	if path := filepath.Join(q.dir, partitionMetadataFile); !q.exists(path) {
+		warn(path, checkpoint.WritePartitionMetadata(q.opts.FS, path, metadataTopicID))
+	}
+	if path := q.snapshots.path(bootstrapID); q.isNew && !q.exists(path) && !q.exists(filepath.Join(q.opts.Dir, bootstrapFile)) {
+		warn(path, q.writeBootstrap(path))
+	}
+	path := filepath.Join(q.dir, epochsFile)
+	warn(path, q.writeEpochs(path))
+}
+
+func (q *Quorum) exists(path string) bool {
+	_, err := q.opts.FS.Stat(path)
+	return err == nil
+}
+
+func (q *Quorum) writeBootstrap(path string) error {
 	var b bytes.Buffer
 	now := q.opts.Now().UnixMilli()
-	if err := writeCheckpoint(&b, checkpointData{timestamp: now}, slices.Values(records), metadata.LevelCurrent, 0, now); err != nil {
+	if err := writeCheckpoint(&b, checkpointData{timestamp: now}, slices.Values(firstRecords()), metadata.LevelCurrent, 0, now); err != nil {
 		return err
 	}
-	return vfs.WriteFileAtomic(q.opts.FS, q.snapshots.path(bootstrapID), b.Bytes())
+	return vfs.WriteFileAtomic(q.opts.FS, path, b.Bytes())
+}
+
+// writeEpochs notes where the epochs of the log begin.
+func (q *Quorum) writeEpochs(path string) error {
+	entries, err := checkpoint.ReadEpochs(q.opts.FS, path)
+	if err != nil {
+		entries = nil // missing or damaged
+	}
+	for _, start := range q.log.epochStarts() {
+		entries = slices.DeleteFunc(entries, func(e checkpoint.EpochEntry) bool { return e.Epoch >= start.epoch || e.StartOffset >= start.endOffset })
+		entries = append(entries, checkpoint.EpochEntry{Epoch: start.epoch, StartOffset: start.endOffset})
+	}
+	for len(entries) > 1 && entries[1].StartOffset <= q.log.start() {
+		entries = entries[1:]
+	}
+	return checkpoint.WriteEpochs(q.opts.FS, path, entries)
 }
 
 // readCheckpoint reads a checkpoint file.

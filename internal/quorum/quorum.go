@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -57,6 +54,7 @@ type Quorum struct {
 	machine   *stateMachine
 	raft      *raft.Raft
 	fail      *failure
+	isNew     bool // the log was empty when Open found it
 
 	notify chan bool     // raft: leadership gained or lost
 	wake   chan struct{} // a snapshot is due
@@ -118,19 +116,15 @@ func (q *Quorum) open() error {
 	return q.begin()
 }
 
-// createDir makes the directory of the metadata log and the file with its topic id.
+// createDir makes the directory of the metadata log.
 func (q *Quorum) createDir() error {
-	path := filepath.Join(q.dir, partitionMetadataFile)
-	if _, err := q.opts.FS.Stat(path); err == nil {
+	if _, err := q.opts.FS.Stat(q.dir); err == nil {
 		return nil
 	}
 	if err := vfs.MkdirAll(q.opts.FS, q.dir, 0o755); err != nil {
 		return err
 	}
-	if err := q.opts.FS.SyncDir(q.opts.Dir); err != nil {
-		return err
-	}
-	return checkpoint.WritePartitionMetadata(q.opts.FS, path, metadataTopicID)
+	return q.opts.FS.SyncDir(q.opts.Dir)
 }
 
 // load reads the newest good snapshot and the log behind it.
@@ -149,6 +143,7 @@ func (q *Quorum) load() error {
 	if err := q.log.load(q.mu.snapshot.endOffset); err != nil {
 		return err
 	}
+	q.isNew = q.log.NextOffset() == 0
 	q.machine.noteKRaft(q.log.kraftRecords())
 	index, err := q.log.indexBefore(q.mu.snapshot.endOffset)
 	if err != nil {
@@ -209,33 +204,12 @@ func (q *Quorum) elect() error {
 		if err := q.raft.VerifyLeader().Error(); err != nil { // the term's first batch is written
 			return q.explain(err)
 		}
-		return q.lead()
+		return nil
 	case <-q.fail.done:
 		return q.fail.get()
 	case <-timer.C:
 		return fmt.Errorf("no leader of the metadata log after %v", electionWait)
 	}
-}
-
-// lead notes a won election in the files that Kafka would look at.
-func (q *Quorum) lead() error {
-	epoch := int32(q.raft.CurrentTerm())
-	if err := q.state.setLeader(q.opts.NodeID, epoch); err != nil {
-		return err
-	}
-	path := filepath.Join(q.dir, epochsFile)
-	entries, err := checkpoint.ReadEpochs(q.opts.FS, path)
-	if err != nil {
-		entries = nil // missing, or no longer readable: the log has those that count
-	}
-	for _, start := range q.log.epochStarts() {
-		entries = slices.DeleteFunc(entries, func(e checkpoint.EpochEntry) bool { return e.Epoch >= start.epoch || e.StartOffset >= start.endOffset })
-		entries = append(entries, checkpoint.EpochEntry{Epoch: start.epoch, StartOffset: start.endOffset})
-	}
-	for len(entries) > 1 && entries[1].StartOffset <= q.log.start() {
-		entries = entries[1:]
-	}
-	return checkpoint.WriteEpochs(q.opts.FS, path, entries)
 }
 
 // begin waits for the log to be applied and completes what a crash left undone: a cluster that
@@ -351,9 +325,11 @@ func (q *Quorum) snapshotTaken(id snapshotID, index uint64, size int64) {
 	q.log.snapshotTaken()
 }
 
-// run takes snapshots when they are due and reports a failure, until Close.
+// run writes what nobody waits for, takes snapshots when they are due and reports a failure,
+// until Close.
 func (q *Quorum) run() {
 	defer q.done.Done()
+	q.writeCompanions()
 	failed := q.fail.done
 	for {
 		select {

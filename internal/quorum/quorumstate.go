@@ -39,15 +39,18 @@ const nobody = -1
 
 // A quorumState is the file quorum-state as raft's stable store: its three keys are the epoch
 // and the vote. A known leader counts as the vote for it, which it had: Kafka drops the vote
-// then. Methods may be called concurrently; each change is durable when it returns, except
-// that LastVoteTerm waits for LastVoteCand, which always follows.
+// then. Methods may be called concurrently.
+//
+// A vote is durable when Set returns. The epoch is not written before, since a node may forget
+// an epoch in which it neither voted nor stored a batch, and the batch has the epoch in it.
 type quorumState struct {
-	fs   vfs.FS
-	path string
-	fail *failure
+	fs     vfs.FS
+	path   string
+	nodeID int32
+	fail   *failure
 
 	mu   sync.Mutex
-	data quorumStateData // as in the file
+	data quorumStateData // as in the file, but for an epoch without a vote
 }
 
 // keys that raft uses.
@@ -60,7 +63,7 @@ const (
 // openQuorumState reads the file, which may be missing. epoch is the last one in the log, which
 // counts when the file has an older one, and nodeID the only voter.
 func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) (*quorumState, error) {
-	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), fail: fail}
+	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), nodeID: nodeID, fail: fail}
 	b, err := vfs.ReadFile(fsys, s.path, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -118,16 +121,7 @@ func (s *quorumState) writeLocked(data quorumStateData) error {
 	return nil
 }
 
-// setLeader notes who leads an epoch.
-func (s *quorumState) setLeader(leader, epoch int32) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	data := s.data
-	data.LeaderID, data.LeaderEpoch, data.VotedID = leader, epoch, nobody
-	return s.writeLocked(data)
-}
-
-// vote returns who has this node's vote in the current epoch.
+// voteLocked returns who has this node's vote in the current epoch.
 func (s *quorumState) voteLocked() int32 {
 	if s.data.VotedID != nobody {
 		return s.data.VotedID
@@ -135,8 +129,7 @@ func (s *quorumState) voteLocked() int32 {
 	return s.data.LeaderID
 }
 
-// SetUint64 implements raft.StableStore. raft panics when the term cannot be stored, so that
-// error is kept for the vote, which must follow before the term has a use.
+// SetUint64 implements raft.StableStore.
 func (s *quorumState) SetUint64(key []byte, value uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,14 +137,10 @@ func (s *quorumState) SetUint64(key []byte, value uint64) error {
 	case string(key) == keyCurrentTerm && value == uint64(s.data.LeaderEpoch):
 		return nil
 	case string(key) == keyCurrentTerm && value > uint64(s.data.LeaderEpoch) && value < 1<<31:
-		data := s.data
-		data.LeaderEpoch, data.LeaderID, data.VotedID = int32(value), nobody, nobody
-		if err := s.writeLocked(data); err != nil {
-			s.data = data // s.fail has the error
-		}
+		s.data.LeaderEpoch, s.data.LeaderID, s.data.VotedID = int32(value), nobody, nobody
 		return nil
 	case string(key) == keyLastVoteTerm && value == uint64(s.data.LeaderEpoch):
-		return nil // becomes durable with the candidate
+		return nil // LastVoteCand follows
 	}
 	return fmt.Errorf("raft sets %s to %d in epoch %d", key, value, s.data.LeaderEpoch)
 }
@@ -172,7 +161,7 @@ func (s *quorumState) GetUint64(key []byte) (uint64, error) {
 	return 0, fmt.Errorf("raft asks for %s", key)
 }
 
-// Set implements raft.StableStore.
+// Set implements raft.StableStore. The vote of the only voter for itself makes it the leader.
 func (s *quorumState) Set(key, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,6 +174,9 @@ func (s *quorumState) Set(key, value []byte) error {
 	}
 	data := s.data
 	data.VotedID, data.LeaderID = id, nobody
+	if id == s.nodeID {
+		data.VotedID, data.LeaderID = nobody, id
+	}
 	return s.writeLocked(data)
 }
 
