@@ -29,6 +29,7 @@ type checker struct {
 	offsets []offsetEntry
 	times   []timeEntry
 	last    int64        // last offset of the batch before
+	entry   int64        // offset of the index entry before
 	max     maxTimestamp // of all batches before
 }
 
@@ -41,7 +42,7 @@ func (s *Segment) newChecker() (*checker, error) {
 	}
 	return &checker{
 		s: s, offsets: idx.offsets.Load().view(), times: idx.times.Load().view(),
-		last: s.base - 1, max: unknownMax(s.base),
+		last: s.base - 1, entry: s.base - 1, max: unknownMax(s.base),
 	}, nil
 }
 
@@ -86,7 +87,8 @@ func (c *checker) batch(l Located) error {
 	return errors.Join(c.offsetEntry(l), c.timeEntries(b.MaxTimestamp()))
 }
 
-// offsetEntry checks the next entry if it leads to this batch or in front of it.
+// offsetEntry checks the next entry if it leads to this batch or in front of it. Each entry is
+// for a batch that begins at or below its offset, and above that of the entry before.
 func (c *checker) offsetEntry(l Located) error {
 	if len(c.offsets) == 0 || int64(c.offsets[0].position) > l.Position {
 		return nil
@@ -96,9 +98,14 @@ func (c *checker) offsetEntry(l Located) error {
 	if int64(e.position) < l.Position {
 		return c.badEntry(IndexFile, int64(e.offset), "no batch at position %d", e.position)
 	}
-	if c.last > c.s.base+int64(e.offset) {
-		return c.badEntry(IndexFile, int64(e.offset), "batch at position %d ends at offset %d", e.position, c.last)
+	first, err := l.Batch.FirstOffset()
+	if err != nil {
+		return c.s.corrupt(l.Position, l.Batch.BaseOffset(), err)
 	}
+	if first > c.s.base+int64(e.offset) || first <= c.entry {
+		return c.badEntry(IndexFile, int64(e.offset), "batch at position %d begins at offset %d", e.position, first)
+	}
+	c.entry = c.s.base + int64(e.offset)
 	return nil
 }
 
@@ -118,6 +125,9 @@ func (c *checker) timeEntries(timestamp int64) error {
 func (c *checker) leftOver() error {
 	if len(c.offsets) > 0 {
 		return c.badEntry(IndexFile, int64(c.offsets[0].offset), "no batch at position %d", c.offsets[0].position)
+	}
+	if c.entry > c.last {
+		return c.badEntry(IndexFile, c.entry-c.s.base, "no batch with that offset")
 	}
 	if len(c.times) > 0 {
 		return c.badEntry(TimeIndexFile, int64(c.times[0].offset), "no batch with that offset")

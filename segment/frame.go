@@ -11,9 +11,10 @@ import (
 type frame struct {
 	position     int64
 	size         int   // in bytes, all of it inside the file
-	base, last   int64 // offsets; of a compressed v0 or v1 wrapper base is the last offset too
+	base, last   int64 // offsets; of a wrapper base is the last offset too
 	maxTimestamp int64
 	leaderEpoch  int32
+	wrapper      bool // a compressed set of format v0 or v1
 }
 
 func (f frame) end() int64 { return f.position + int64(f.size) }
@@ -60,6 +61,7 @@ func parseFrame(b []byte, position, left int64) (frame, error) {
 	f := frame{
 		position: position, size: int(size), base: h.BaseOffset(), last: h.LastOffset(),
 		maxTimestamp: h.MaxTimestamp(), leaderEpoch: h.LeaderEpoch(),
+		wrapper: magic < 2 && h.Codec() != record.None,
 	}
 	if f.last < f.base {
 		return frame{}, badFrame("last offset %d is below the base offset %d", f.last, f.base)

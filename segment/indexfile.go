@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -29,16 +30,20 @@ type layout[E entry[E]] struct {
 	size   int
 	parse  func([]byte) E
 	before E // what the first entry follows
+
+	// padding says whether zeros behind the last entry are fine. In a time index they are not:
+	// the last entry has to be that with the largest timestamp, and is not when Kafka crashed.
+	padding bool
 }
 
 var (
-	offsetLayout = layout[offsetEntry]{IndexFile, offsetEntrySize, parseOffsetEntry, beforeOffsets}
-	timeLayout   = layout[timeEntry]{TimeIndexFile, timeEntrySize, parseTimeEntry, beforeTimes}
+	offsetLayout = layout[offsetEntry]{IndexFile, offsetEntrySize, parseOffsetEntry, beforeOffsets, true}
+	timeLayout   = layout[timeEntry]{TimeIndexFile, timeEntrySize, parseTimeEntry, beforeTimes, false}
 )
 
 // decode reads an index file of the given size: all entries that follow each other and that
-// accept takes. Behind them there may be zeros, which Kafka leaves when it crashes. Anything
-// else makes sound false: then no entry of the file is to be trusted.
+// accept takes. Behind them there may be zeros, which Kafka leaves when it crashes. Whatever
+// should not be there makes sound false: then no entry of the file is to be trusted.
 func (l layout[E]) decode(r io.ReaderAt, size int64, accept func(E) bool) (entries []E, sound bool, err error) {
 	if size%int64(l.size) != 0 {
 		return nil, false, nil
@@ -57,7 +62,7 @@ func (l layout[E]) decode(r io.ReaderAt, size int64, accept func(E) bool) (entri
 			return nil, false, nil
 		}
 	}
-	return d.finish(), true, nil
+	return d.finish(), l.padding || d.padding == 0, nil
 }
 
 // A decoder goes through the entries, then through the padding.
@@ -71,13 +76,17 @@ type decoder[E entry[E]] struct {
 
 func (d *decoder[E]) add(chunk []byte) bool {
 	for ; len(chunk) > 0; chunk = chunk[d.size:] {
+		if d.padding > 0 {
+			d.padding += int64(len(chunk))
+			return allZero(chunk) && d.padding <= maxPadding
+		}
 		e := d.parse(chunk)
 		switch {
-		case d.padding == 0 && e.follows(d.last) && d.accept(e):
+		case e.follows(d.last) && d.accept(e):
 			d.entries = append(d.entries, e)
 			d.last = e
-		case allZero(chunk[:d.size]) && d.padding < maxPadding:
-			d.padding += int64(d.size)
+		case allZero(chunk[:d.size]):
+			d.padding = int64(d.size)
 		default:
 			return false
 		}
@@ -95,14 +104,9 @@ func (d *decoder[E]) finish() []E {
 	return d.entries
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+var zeros [readChunk]byte
+
+func allZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
 
 // load reads the index file of a segment. A missing file is one without entries.
 func (l layout[E]) load(s *Segment, accept func(E) bool) (entries []E, found, sound bool, err error) {

@@ -7,7 +7,8 @@ const offsetEntrySize = 8
 
 // An offsetEntry leads to a batch: it has the last offset of the batch, less the base offset of
 // the segment, and the position where it starts. Kafka up to 4.0 wrote the start and the last
-// offset of all batches of one append call.
+// offset of all batches of one append call, and up to 1.1 the first offset of the batch. In all
+// of them the batch begins at or below the entry's offset, and that is what readers rely on.
 type offsetEntry struct{ offset, position int32 }
 
 func (e offsetEntry) append(b []byte) []byte {

@@ -3,6 +3,8 @@ package segment
 import (
 	"fmt"
 	"io"
+
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // A BatchPosition says where a batch is in the .log file.
@@ -127,11 +129,9 @@ func (s *Segment) locate(f *openFile, offset, from int64) (frame, error) {
 	if !hit || int64(e.position) <= from {
 		return s.scan(&sc, from, offset)
 	}
-	fr, err := sc.at(int64(e.position))
-	if err == nil && s.claims(e, fr) {
+	fr, err := s.entryFrame(&sc, e)
+	if err == nil {
 		fr, err = s.walk(&sc, fr, offset)
-	} else if err == nil {
-		err = frameError("index entry for another batch")
 	}
 	if !isBadFrame(err) {
 		return fr, err
@@ -141,6 +141,41 @@ func (s *Segment) locate(f *openFile, offset, from int64) (frame, error) {
 	}
 	s.distrust(idx)
 	return s.scan(&sc, from, offset)
+}
+
+// entryFrame returns the batch that an index entry leads to. It is a frameError when there is
+// another one, of which the entry cannot be: the batch begins at or below the entry's offset.
+func (s *Segment) entryFrame(sc *scanner, e offsetEntry) (frame, error) {
+	fr, err := sc.at(int64(e.position))
+	if err != nil {
+		return frame{}, err
+	}
+	first := fr.base
+	if limit := s.base + int64(e.offset); fr.wrapper && fr.last > limit {
+		if first, err = s.firstOffset(sc, fr); err != nil {
+			return frame{}, err
+		}
+	}
+	if first < s.base || first > s.base+int64(e.offset) {
+		return frame{}, frameError("index entry is for another batch")
+	}
+	return fr, nil
+}
+
+// firstOffset looks into a wrapper. Only indexes of Kafka 1.1 and older make that necessary.
+func (s *Segment) firstOffset(sc *scanner, fr frame) (int64, error) {
+	if fr.size >= hugeBatch {
+		return 0, frameError("wrapper is too large")
+	}
+	b := make([]byte, fr.size)
+	if _, err := sc.file.ReadAt(b, fr.position); err != nil {
+		return 0, err
+	}
+	first, err := record.Batch(b).FirstOffset()
+	if err != nil {
+		return 0, frameError(err.Error())
+	}
+	return first, nil
 }
 
 // isBadFrame reports whether there is no batch where one was looked for.
@@ -202,21 +237,30 @@ func (s *Segment) NextOffset() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	last := s.base + int64(max(idx.lastOffset().offset, 0))
-	fr, err := s.locate(f, last, 0)
+	sc := scanner{file: f, limit: s.size.Load()}
+	defer sc.release()
+	if e := idx.lastOffset(); e != beforeOffsets {
+		fr, err := s.entryFrame(&sc, e)
+		if err == nil {
+			return s.walkToEnd(&sc, fr)
+		}
+		if !isBadFrame(err) {
+			return 0, err
+		}
+		s.distrust(idx)
+	}
+	fr, err := s.scan(&sc, 0, s.base)
 	if err == ErrNotFound {
 		return s.base, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return s.walkToEnd(f, fr)
+	return s.walkToEnd(&sc, fr)
 }
 
 // walkToEnd returns the offset behind the last whole batch.
-func (s *Segment) walkToEnd(f *openFile, fr frame) (int64, error) {
-	sc := scanner{file: f, limit: s.size.Load()}
-	defer sc.release()
+func (s *Segment) walkToEnd(sc *scanner, fr frame) (int64, error) {
 	for {
 		next, err := sc.at(fr.end())
 		switch {
@@ -250,7 +294,7 @@ func (s *Segment) UpperBound(startPosition int64, size int) (offset int64, ok bo
 	defer f.release()
 	sc := scanner{file: f, limit: s.size.Load()}
 	defer sc.release()
-	if fr, err := sc.at(int64(e.position)); err != nil || !s.claims(e, fr) {
+	if _, err := s.entryFrame(&sc, e); err != nil {
 		s.distrust(idx)
 		return 0, false
 	}

@@ -249,31 +249,41 @@ func (s *Segment) own() error {
 	if s.cfg.ReadOnly {
 		return ErrReadOnly
 	}
-	s.index.Lock()
-	defer s.index.Unlock()
-	idx, err := s.loadLocked()
+	idx, err := s.pin()
 	if err != nil {
 		return err
 	}
-	s.cfg.Indexes.clock.remove(&idx.slot)
-	s.idx.Store(idx) // it may just have been dropped
 	if !s.endsRight(idx) {
-		if _, err := s.rebuildLocked(); err != nil {
-			return err
-		}
+		s.distrust(idx)
 	}
 	if err := s.loadMax(); err != nil {
 		return err
 	}
+	s.index.Lock()
+	defer s.index.Unlock()
 	s.index.owned = true
 	s.bytes = 0
 	return nil
 }
 
-// endsRight reports whether the last entry of the offset index leads to its batch.
+// pin loads the indexes and takes them out of the cache.
+func (s *Segment) pin() (*indexes, error) {
+	s.index.Lock()
+	defer s.index.Unlock()
+	idx, err := s.loadLocked()
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.Indexes.clock.remove(&idx.slot)
+	s.idx.Store(idx) // it may just have been dropped
+	return idx, nil
+}
+
+// endsRight reports whether the last entry of the offset index leads to its batch and is not
+// for an offset that is still to come.
 func (s *Segment) endsRight(idx *indexes) bool {
-	entries := idx.offsets.Load().view()
-	if len(entries) == 0 || idx.built {
+	e := idx.lastOffset()
+	if e == beforeOffsets || idx.built {
 		return true
 	}
 	f, err := s.log.acquire()
@@ -283,14 +293,12 @@ func (s *Segment) endsRight(idx *indexes) bool {
 	defer f.release()
 	sc := scanner{file: f, limit: s.size.Load()}
 	defer sc.release()
-	e := entries[len(entries)-1]
-	fr, err := sc.at(int64(e.position))
-	return err == nil && s.claims(e, fr)
-}
-
-// claims reports whether an entry can have been made for the batch it leads to.
-func (s *Segment) claims(e offsetEntry, f frame) bool {
-	return f.base >= s.base && f.last <= s.base+int64(e.offset)
+	fr, err := s.entryFrame(&sc, e)
+	if err != nil {
+		return false
+	}
+	next, err := s.walkToEnd(&sc, fr)
+	return err == nil && s.base+int64(e.offset) < next
 }
 
 // fitsBase checks that offset can be in the indexes of a segment.

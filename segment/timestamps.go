@@ -43,12 +43,13 @@ func (s *Segment) loadMax() error {
 	if known {
 		return nil
 	}
-	idx := s.idx.Load()
-	if idx == nil {
-		var err error
-		if idx, err = s.indexes(); err != nil {
-			return err
-		}
+	idx, err := s.indexes()
+	if err == nil && !idx.built && !s.timesEndRight(idx) {
+		s.distrust(idx)
+		idx, err = s.indexes()
+	}
+	if err != nil {
+		return err
 	}
 	s.stamps.Lock()
 	defer s.stamps.Unlock()
@@ -56,6 +57,22 @@ func (s *Segment) loadMax() error {
 		s.stamps.max, s.stamps.maxKnown = s.maxOf(idx), true
 	}
 	return nil
+}
+
+// timesEndRight reports whether the last entry of the time index is for a batch that has its
+// timestamp. Retention goes by it: a wrong one could keep data forever, or not at all.
+func (s *Segment) timesEndRight(idx *indexes) bool {
+	e := idx.lastTime()
+	if e == beforeTimes {
+		return true
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return false
+	}
+	defer f.release()
+	fr, err := s.locate(f, s.base+int64(e.offset), 0)
+	return err == nil && s.holds(e, fr)
 }
 
 func (s *Segment) maxOf(idx *indexes) maxTimestamp {
