@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
 // Topics lists, makes, changes and deletes topics.
@@ -192,7 +194,7 @@ func (t *Topics) configs(ctx context.Context, details kadm.TopicDetails) (map[st
 }
 
 func (t *Topics) describeOne(ctx context.Context, d kadm.TopicDetail, configs []string) {
-	fmt.Fprintf(t.out, "%s  id %s, %d partitions, replication factor %d", d.Topic, d.ID, len(d.Partitions), d.Partitions.NumReplicas())
+	fmt.Fprintf(t.out, "%s  id %s, %d partitions, replication factor %d", d.Topic, uuid.UUID(d.ID), len(d.Partitions), d.Partitions.NumReplicas())
 	if len(configs) > 0 {
 		fmt.Fprintf(t.out, ", %s", strings.Join(configs, " "))
 	}

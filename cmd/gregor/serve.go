@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gregor-kafka/gregor"
+)
+
+// closeTimeout bounds a graceful stop; Kafka's own scripts wait as long.
+const closeTimeout = 5 * time.Minute
+
+func serveCommand() *cobra.Command {
+	var o gregor.Options
+	var level string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a broker",
+		Long: `Run a broker. It needs no arguments: data goes to ./gregor-data (made if missing) and
+clients are served on 127.0.0.1:9092. Interrupt or terminate it for a clean stop.
+
+A data directory that Apache Kafka wrote is opened in place (stop Kafka first).`,
+		Args: cobra.NoArgs,
+		Example: `  gregor serve
+  gregor serve --data /var/lib/gregor --listen 0.0.0.0:9092 --advertise broker.example:9092
+  gregor serve --config server.properties --set num.partitions=4`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			started := time.Now()
+			if err := logTo(cmd.ErrOrStderr(), level, &o); err != nil {
+				return err
+			}
+			gregor.TuneGC()
+			b, err := gregor.Start(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			banner(cmd.OutOrStdout(), b, time.Since(started))
+			return waitAndClose(cmd.Context(), b)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.ConfigFile, "config", "c", "", "Kafka's server.properties")
+	f.StringArrayVarP(&o.Set, "set", "s", nil, "config key=value, wins over the file, may be repeated")
+	f.StringVarP(&o.DataDir, "data", "d", "", "data directory (log.dirs); default ./gregor-data")
+	f.StringVarP(&o.Listen, "listen", "l", "", "host:port to listen on (listeners); default 127.0.0.1:9092, port 0 for a free one")
+	f.StringVarP(&o.Advertise, "advertise", "a", "", "host:port that clients are told to connect to (advertised.listeners)")
+	f.StringVar(&level, "log-level", "warn", "debug, info, warn or error")
+	return cmd
+}
+
+func logTo(out io.Writer, level string, o *gregor.Options) error {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	o.Logger = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: l}))
+	return nil
+}
+
+func waitAndClose(ctx context.Context, b *gregor.Broker) error {
+	select {
+	case <-ctx.Done():
+	case <-b.Done():
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return b.Close(closing)
+}
+
+func banner(out io.Writer, b *gregor.Broker, took time.Duration) {
+	me := invocation()
+	at := ""
+	if b.AdvertisedAddr() != "127.0.0.1:9092" {
+		at = " -b " + b.AdvertisedAddr()
+	}
+	fmt.Fprintf(out, `gregor %s is ready (%d ms)
+  data     %s   (cluster %s, node %d)
+  clients  %s   (listening on %s)
+try
+  %[8]s topics create greetings%[9]s
+  echo hello | %[8]s produce greetings%[9]s
+  %[8]s consume greetings --from beginning%[9]s
+`, version(), took.Milliseconds(), strings.Join(b.DataDirs(), ", "), b.ClusterID(), b.NodeID(),
+		b.AdvertisedAddr(), b.Addr(), me, at)
+}
+
+// invocation is how the user would call this program again.
+func invocation() string {
+	exe, err := os.Executable()
+	if err != nil || strings.Contains(exe, string(filepath.Separator)+"go-build") {
+		return "go run ./cmd/gregor"
+	}
+	return os.Args[0]
+}

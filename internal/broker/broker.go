@@ -1,0 +1,318 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/api"
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/coordinator/group"
+	"github.com/gregor-kafka/gregor/internal/logdir"
+	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/quorum"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/internal/wire"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// Options are what a broker is made of.
+type Options struct {
+	Config *config.Broker
+	Logger *slog.Logger
+}
+
+// A Broker is running from Start to Close. Its fields are set by Start, in the order in
+// which the parts start.
+type Broker struct {
+	logger   *slog.Logger
+	settings *settings
+
+	listeners  []listener
+	logs       *logdir.Manager
+	quorum     *quorum.Quorum
+	controller *controller.Controller
+	replicas   *replica.Manager
+	groups     *group.Coordinator
+	server     *wire.Server
+
+	started []func(context.Context) error // how to stop what has started, in order
+
+	done     chan struct{} // closed when the broker cannot go on
+	failOnce sync.Once
+	failure  error
+}
+
+// Start starts every part. On error nothing is left running.
+func Start(ctx context.Context, o Options) (*Broker, error) {
+	b := &Broker{logger: o.Logger, done: make(chan struct{})}
+	steps := []func(context.Context, *config.Broker) error{
+		b.bind, b.openLogDirs, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+	}
+	for _, step := range steps {
+		if err := step(ctx, o.Config); err != nil {
+			return nil, errors.Join(err, b.stop(context.WithoutCancel(ctx)))
+		}
+	}
+	return b, nil
+}
+
+// Close stops every part, the last one first.
+func (b *Broker) Close(ctx context.Context) error {
+	err := b.stop(ctx)
+	b.fail(nil)
+	return errors.Join(err, b.failure)
+}
+
+func (b *Broker) stop(ctx context.Context) error {
+	var errs []error
+	for len(b.started) > 0 {
+		last := len(b.started) - 1
+		errs = append(errs, b.started[last](ctx))
+		b.started = b.started[:last]
+	}
+	return errors.Join(errs...)
+}
+
+// onStop adds the way to stop a part that has just started.
+func (b *Broker) onStop(stop func(context.Context) error) { b.started = append(b.started, stop) }
+
+// fail says that the broker cannot go on; the first reason counts.
+func (b *Broker) fail(reason error) {
+	b.failOnce.Do(func() {
+		b.failure = reason
+		close(b.done)
+	})
+}
+
+// Done is closed when the broker cannot go on; Close then returns the reason.
+func (b *Broker) Done() <-chan struct{} { return b.done }
+
+func (b *Broker) bind(_ context.Context, c *config.Broker) error {
+	var err error
+	if b.listeners, err = listen(c); err != nil {
+		return err
+	}
+	b.onStop(func(context.Context) error {
+		closeAll(b.listeners) // the server has closed them already if it got to serve
+		return nil
+	})
+	return nil
+}
+
+func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
+	lc := logdir.BrokerConfig(c)
+	lc.Logger = b.logger
+	lc.OnDirFailure = b.dirFailed
+	var err error
+	if b.logs, err = logdir.Open(lc); err != nil {
+		return err
+	}
+	b.settings = newSettings(c, b.logs.NodeID(), b.logger)
+	b.onStop(b.logs.Close)
+	return nil
+}
+
+// dirFailed ends the broker when no log directory is left.
+func (b *Broker) dirFailed(path string, _ uuid.UUID, err error) {
+	for _, d := range b.logs.Dirs() {
+		if d.Online {
+			return
+		}
+	}
+	b.fail(fmt.Errorf("no log directory is left: %s: %w", path, err))
+}
+
+func (b *Broker) openQuorum(_ context.Context, c *config.Broker) error {
+	q, err := quorum.Open(quorum.Options{
+		FS: vfs.OS, Dir: metadataDir(c), NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(), Logger: b.logger,
+		OnFailure: func(err error) { b.fail(fmt.Errorf("the metadata log failed: %w", err)) },
+	})
+	if err != nil {
+		return err
+	}
+	b.quorum = q
+	b.onStop(func(context.Context) error { return q.Close() })
+	b.settings.load(q.Image())
+	b.controller = controller.New(controller.Options{
+		Quorum: q, TopicDefaults: b.settings.topicDefaults,
+		ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig,
+	})
+	return nil
+}
+
+// metadataDir is the log directory that holds __cluster_metadata-0.
+func metadataDir(c *config.Broker) string {
+	if dir := c.String("metadata.log.dir"); dir != "" {
+		return dir
+	}
+	return c.LogDirs()[0]
+}
+
+func (b *Broker) makeReplicas(context.Context, *config.Broker) error {
+	b.replicas = replica.NewManager(replica.Options{
+		NodeID: b.logs.NodeID(), Logs: b.logs, Logger: b.logger, OnRole: b.roleChanged,
+		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
+	})
+	b.groups = group.New(b.groupOptions())
+	b.onStop(func(context.Context) error {
+		b.groups.Close()
+		return nil
+	})
+	return nil
+}
+
+// roleChanged tells the coordinators what they lead.
+func (b *Broker) roleChanged(p topic.Partition, role *replica.Role) {
+	if p.Topic != topic.ConsumerOffsets {
+		return
+	}
+	if role.Leading {
+		b.groups.Lead(p.Partition, role.LeaderEpoch)
+	} else {
+		b.groups.Resign(p.Partition, role.LeaderEpoch)
+	}
+}
+
+// register makes this start of the broker known in the metadata.
+func (b *Broker) register(ctx context.Context, c *config.Broker) error {
+	r := controller.Registration{ID: b.logs.NodeID(), IncarnationID: uuid.New(), PreviousEpoch: b.logs.PreviousBrokerEpoch()}
+	for _, l := range b.listeners {
+		r.Endpoints = append(r.Endpoints, l.endpoint)
+	}
+	for _, d := range b.logs.Dirs() {
+		if d.Online {
+			r.LogDirs = append(r.LogDirs, d.ID)
+		}
+	}
+	if rack := c.String("broker.rack"); rack != "" {
+		r.Rack = &rack
+	}
+	epoch, err := b.controller.RegisterBroker(ctx, r)
+	if err != nil {
+		return fmt.Errorf("registration: %w", err)
+	}
+	b.logs.SetBrokerEpoch(epoch)
+	return nil
+}
+
+func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
+	img := b.quorum.Image()
+	nodeID := b.logs.NodeID()
+	return b.logs.Load(ctx, logdir.LoadOptions{
+		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(img, name) },
+		Keep:      func(p topic.Partition, id uuid.UUID) bool { return belongs(img, nodeID, p, id) },
+		TopicID: func(name string) uuid.UUID {
+			if t := img.Topic(name); t != nil {
+				return t.ID
+			}
+			return uuid.Zero
+		},
+	})
+}
+
+// belongs reports whether the metadata say that this node has a replica of the partition.
+func belongs(img *metadata.Image, nodeID int32, p topic.Partition, id uuid.UUID) bool {
+	t := img.Topic(p.Topic)
+	if t == nil || !id.IsZero() && t.ID != id || int(p.Partition) >= len(t.Partitions) {
+		return false
+	}
+	for _, r := range t.Partitions[p.Partition].Replicas {
+		if r == nodeID {
+			return true
+		}
+	}
+	return false
+}
+
+// follow applies the image and, from then on, every change of it.
+func (b *Broker) follow(context.Context, *config.Broker) error {
+	b.quorum.Subscribe(func(_ *metadata.Image, d *metadata.Delta) { b.apply(d) })
+	b.logs.Start(context.Background())
+	return nil
+}
+
+// apply is called with one delta after the other, in order.
+func (b *Broker) apply(d *metadata.Delta) {
+	for _, r := range d.Configs {
+		if b.settings.concerns(r) {
+			b.settings.load(d.After)
+			b.applyAllTopicConfigs(d.After)
+			break
+		}
+	}
+	for _, r := range d.Configs {
+		if r.Type == metadata.ResourceTopic {
+			b.logs.SetConfig(r.Name, b.settings.logConfig(d.After, r.Name))
+		}
+	}
+	if err := b.replicas.Apply(d); err != nil {
+		b.logger.Error("partitions are offline", "err", err)
+	}
+	var deleted []string
+	for _, t := range d.DeletedTopics {
+		deleted = append(deleted, t.Name)
+	}
+	if len(deleted) > 0 {
+		b.groups.TopicsDeleted(deleted)
+	}
+}
+
+func (b *Broker) applyAllTopicConfigs(img *metadata.Image) {
+	for t := range img.Topics() {
+		b.logs.SetConfig(t.Name, b.settings.logConfig(img, t.Name))
+	}
+}
+
+func (b *Broker) serve(_ context.Context, c *config.Broker) error {
+	b.server = wire.NewServer(wire.Config{
+		Handler:             b.newAPI(),
+		MaxRequestSize:      c.Int("socket.request.max.bytes"),
+		MaxConnections:      c.Int("max.connections"),
+		MaxConnectionsPerIP: c.Int("max.connections.per.ip"),
+		IdleTimeout:         time.Duration(c.Long("connections.max.idle.ms")) * time.Millisecond,
+		Logger:              b.logger,
+	})
+	b.onStop(b.server.Shutdown)
+	for _, l := range b.listeners {
+		b.server.Serve(l.name, l.socket)
+	}
+	return nil
+}
+
+func (b *Broker) newAPI() *api.Server {
+	return api.New(api.Deps{
+		NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(),
+		Config: b.settings.now, Metadata: b.replicas.Image, Logger: b.logger,
+		Controller: b.controller, Logs: b.logs, Replicas: b.replicas,
+		Sessions: replica.NewSessions(replica.SessionOptions{Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots")}),
+	})
+}
+
+// Addr is the host:port of the first listener for clients.
+func (b *Broker) Addr() string { return b.listeners[0].socket.Addr().String() }
+
+// AdvertisedAddr is the host:port that clients of the first listener are told.
+func (b *Broker) AdvertisedAddr() string { return b.listeners[0].advertised() }
+
+// DataDirs are the log directories.
+func (b *Broker) DataDirs() []string {
+	var paths []string
+	for _, d := range b.logs.Dirs() {
+		paths = append(paths, d.Path)
+	}
+	return paths
+}
+
+// ClusterID is the id of the cluster that the data belong to.
+func (b *Broker) ClusterID() string { return b.logs.ClusterID() }
+
+// NodeID is the broker's id.
+func (b *Broker) NodeID() int32 { return b.logs.NodeID() }

@@ -1,0 +1,21 @@
+// Package broker builds every part of a broker from its configuration, owns the order in
+// which they start and stop, and passes metadata changes to those that care.
+//
+// # Start
+//
+//	listen      bind the addresses, so that a taken port is an error before anything changes
+//	logdir      lock the directories, meta.properties
+//	quorum      the metadata image, from the committed log
+//	register    this broker in the metadata, if anything about it is new
+//	logdir      load the logs, with the configs that the image has for their topics
+//	replica     partitions as the image says; coordinators take their shards
+//	wire        requests are answered
+//
+// Close goes the other way round. Nothing is started that Close does not wait for.
+//
+// # Metadata changes
+//
+// The quorum calls one subscriber, here, which applies a delta in this order: dynamic
+// configs, topic configs to the logs, partitions (which tell the coordinators), deleted
+// topics to the group coordinator. When a Propose returns all of that has happened.
+package broker

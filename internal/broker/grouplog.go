@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/coordinator"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// coordinatorLog gives coordinators the partitions of their topics. (coordinator.Log)
+type coordinatorLog struct {
+	replicas   *replica.Manager
+	timeout    func() time.Duration // for a batch to be committed
+	loadBuffer func() int           // bytes read at once when a shard loads
+}
+
+func (l *coordinatorLog) Append(ctx context.Context, p topic.Partition, epoch int32, batch []byte) (int64, error) {
+	partition, err := l.replicas.Partition(p)
+	if err != nil {
+		return -1, err
+	}
+	info, err := partition.Append(batch, replica.AppendOptions{Origin: record.Coordinator, AllInSync: true, LeaderEpoch: epoch})
+	if err != nil {
+		return -1, uncertain(err)
+	}
+	if info.FlushTo > 0 {
+		log, err := partition.Log()
+		if err == nil {
+			err = log.FlushTo(info.FlushTo)
+		}
+		if err != nil {
+			return -1, errors.Join(coordinator.ErrUncertain, err)
+		}
+	}
+	if err := partition.AwaitCommitted(ctx, info.LastOffset+1, time.Now().Add(l.timeout())); err != nil {
+		return -1, errors.Join(coordinator.ErrUncertain, err)
+	}
+	return info.FirstOffset, nil
+}
+
+// uncertain marks a write that failed half way: some of the batch may be in the file.
+func uncertain(err error) error {
+	if errors.Is(err, commitlog.ErrStorage) {
+		return errors.Join(coordinator.ErrUncertain, err)
+	}
+	return err
+}
+
+func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit func(record.Batch) error) error {
+	partition, err := l.replicas.Partition(p)
+	if err != nil {
+		return err
+	}
+	log, err := partition.Log()
+	if err != nil {
+		return err
+	}
+	offsets := log.Offsets()
+	buf := make([]byte, 0, 64<<10)
+	for at := offsets.LogStart; at < offsets.End; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if buf, err = readSet(log, at, l.loadBuffer(), buf); err != nil {
+			return err
+		}
+		next, err := visitSet(buf, at, visit)
+		if err != nil {
+			return err
+		}
+		if next <= at {
+			return nil // the rest was truncated or compacted away meanwhile
+		}
+		at = next
+	}
+	return nil
+}
+
+// readSet reads whole batches from an offset on into buf, which grows as needed.
+func readSet(log *commitlog.Log, at int64, sizeMax int, buf []byte) ([]byte, error) {
+	read, err := log.Read(at, sizeMax, commitlog.ReadLogEnd, true)
+	if err != nil {
+		return nil, err
+	}
+	defer read.Slice.Release()
+	size := read.Slice.Size()
+	if size > cap(buf) {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	_, err = read.Slice.ReadAt(buf, 0)
+	return buf, err
+}
+
+// visitSet passes the batches of a set to visit and returns the offset behind them. An
+// incomplete batch at the end of the set is left for the next read.
+func visitSet(set []byte, next int64, visit func(record.Batch) error) (int64, error) {
+	for b, err := range record.Batches(set) {
+		if err != nil {
+			return next, fmt.Errorf("offset %d: %w", next, err)
+		}
+		if err := visit(b); err != nil {
+			return next, err
+		}
+		next = b.NextOffset()
+	}
+	return next, nil
+}

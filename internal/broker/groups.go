@@ -1,0 +1,47 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/coordinator/group"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// groupOptions are the group coordinator's, from the configuration at start.
+func (b *Broker) groupOptions() group.Options {
+	c := b.settings.now()
+	return group.Options{
+		Config: groupConfig(c),
+		Log: &coordinatorLog{
+			replicas:   b.replicas,
+			timeout:    func() time.Duration { return milliseconds(b.settings.now().Long("offsets.commit.timeout.ms")) },
+			loadBuffer: func() int { return b.settings.now().Int("offsets.load.buffer.size") },
+		},
+		Partitions: func() int32 {
+			t := b.quorum.Image().Topic(topic.ConsumerOffsets)
+			if t == nil {
+				return 0
+			}
+			return int32(len(t.Partitions))
+		},
+		MaxBatch: c.Int("message.max.bytes"),
+		Codec:    record.Codec(c.Int("offsets.topic.compression.codec")),
+		Logger:   b.logger,
+	}
+}
+
+func groupConfig(c *config.Broker) group.Config {
+	return group.Config{
+		MinSessionTimeout:     milliseconds(c.Long("group.min.session.timeout.ms")),
+		MaxSessionTimeout:     milliseconds(c.Long("group.max.session.timeout.ms")),
+		InitialRebalanceDelay: milliseconds(c.Long("group.initial.rebalance.delay.ms")),
+		MaxSize:               c.Int("group.max.size"),
+		OffsetMetadataMax:     c.Int("offset.metadata.max.bytes"),
+		OffsetsRetention:      time.Duration(c.Long("offsets.retention.minutes")) * time.Minute,
+		ExpiryInterval:        milliseconds(c.Long("offsets.retention.check.interval.ms")),
+	}
+}
