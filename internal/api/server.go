@@ -12,6 +12,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/replica"
@@ -29,8 +30,9 @@ type Deps struct {
 	Logs       *logdir.Manager
 	Replicas   *replica.Manager
 	Sessions   *replica.Sessions // of fetches
-	Now        func() time.Time  // nil: time.Now
-	Logger     *slog.Logger      // nil: no log
+	Groups     *group.Coordinator
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: no log
 }
 
 // A Server answers requests. It is a wire.Handler.

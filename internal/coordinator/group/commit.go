@@ -1,7 +1,7 @@
 package group
 
 import (
-	"time"
+	"math"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -13,9 +13,11 @@ type CommitRequest struct {
 	Group      string
 	MemberID   string
 	InstanceID *string
-	Generation int32         // -1 if the sender is no member
-	Retention  time.Duration // that the client asks for (versions 2 to 4), or 0
-	Offsets    []CommitOffset
+	Generation int32 // -1 if the sender is no member
+	// RetentionMs is for how long the client wants the offsets kept (versions 2 to 4), -1
+	// for as long as the group needs them.
+	RetentionMs int64
+	Offsets     []CommitOffset
 	// NotFound is the answer to a member of a group that does not exist.
 	NotFound error
 }
@@ -44,7 +46,7 @@ func (s *Shard) Commit(t *coordinator.Turn, r *CommitRequest, reply func(errs []
 			errs[i] = errMetadataTooLarge
 			continue
 		}
-		values[i] = c.value(t.NowMs(), r.Retention)
+		values[i] = c.value(t.NowMs(), r.RetentionMs)
 		records = append(records, offsetRecord(r.Group, c.Topic, c.Partition, values[i]))
 	}
 	if len(records) == 0 {
@@ -61,13 +63,13 @@ func (s *Shard) Commit(t *coordinator.Turn, r *CommitRequest, reply func(errs []
 	})
 }
 
-func (c *CommitOffset) value(nowMs int64, retention time.Duration) *offset {
+func (c *CommitOffset) value(nowMs int64, retentionMs int64) *offset {
 	v := &offset{
 		offset: c.Offset, leaderEpoch: c.LeaderEpoch, metadata: c.Metadata, topicID: c.TopicID,
 		committedMs: nowMs, expiresMs: noExpiry,
 	}
-	if retention > 0 {
-		v.expiresMs = nowMs + retention.Milliseconds()
+	if retentionMs >= 0 {
+		v.expiresMs = nowMs + min(retentionMs, math.MaxInt64-nowMs)
 	}
 	return v
 }

@@ -337,7 +337,7 @@ func parseTopics(s string) []TopicPartitions {
 func (w *world) commitOffsets(a args) {
 	r := &CommitRequest{
 		Group: a.str("group", "g"), MemberID: a.str("member", ""), InstanceID: a.opt("instance"),
-		Generation: int32(a.num("generation", -1)), Retention: a.duration("retention", "0s"), NotFound: errGeneration,
+		Generation: int32(a.num("generation", -1)), RetentionMs: a.duration("retention", "-1ms").Milliseconds(), NotFound: errGeneration,
 	}
 	for _, s := range strings.Split(a.str("offsets", ""), ",") {
 		r.Offsets = append(r.Offsets, parseCommit(s))
@@ -350,7 +350,7 @@ func (w *world) commitOffsets(a args) {
 func (w *world) pendingOffset(t *testing.T, a args) {
 	producer := int64(a.num("producer", 1))
 	c := parseCommit(a.str("offsets", ""))
-	r := offsetRecord(a.str("group", "g"), c.Topic, c.Partition, c.value(w.now.UnixMilli(), 0))
+	r := offsetRecord(a.str("group", "g"), c.Topic, c.Partition, c.value(w.now.UnixMilli(), -1))
 	w.append([]coordinator.Record{r}, producer)
 	if err := w.shard.Replay(w.log[len(w.log)-1]); err != nil {
 		t.Fatal(err)
