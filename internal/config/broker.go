@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 )
 
@@ -248,6 +247,3 @@ func (b *Broker) InternalTopicFactor(name string, brokers int) int {
 	}
 	return min(b.Int(name), max(brokers, 1))
 }
-
-// Static returns a copy of what server.properties and --set gave.
-func (b *Broker) Static() map[string]string { return maps.Clone(b.static) }

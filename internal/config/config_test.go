@@ -255,17 +255,18 @@ func TestInternalTopicFactor(t *testing.T) {
 }
 
 func TestNodeID(t *testing.T) {
-	f := func(text string, want int32) {
+	f := func(text string, wantNode, wantBroker int) {
 		t.Helper()
-		if got := mustParse(t, text).NodeID(); got != want {
-			t.Errorf("%q: got %d, want %d", text, got, want)
+		b := mustParse(t, text)
+		if node, broker := b.Int("node.id"), b.Int("broker.id"); node != wantNode || broker != wantBroker {
+			t.Errorf("%q: node.id, broker.id = %d, %d, want %d, %d", text, node, broker, wantNode, wantBroker)
 		}
 	}
-	f("", 1)
-	f("node.id=0", 0)
-	f("broker.id=5", 5)
-	f("broker.id=-1", 1)
-	f("broker.id=5\nnode.id=5", 5)
+	f("", 0, -1)
+	f("node.id=7", 7, 7)
+	f("broker.id=5", 5, 5)
+	f("broker.id=-1", 0, -1)
+	f("broker.id=5\nnode.id=5", 5, 5)
 }
 
 func TestListDefault(t *testing.T) {

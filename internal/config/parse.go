@@ -129,8 +129,7 @@ func (n *noEffect) warnings() Warnings {
 	return w
 }
 
-// copyNodeID makes node.id and broker.id each the default of the other, and 1 the
-// default of both.
+// copyNodeID makes node.id and broker.id each the default of the other.
 func (b *Broker) copyNodeID() {
 	node, hasNode := b.static["node.id"]
 	broker, hasBroker := b.static["broker.id"]
@@ -140,14 +139,6 @@ func (b *Broker) copyNodeID() {
 	case hasBroker && !hasNode && !strings.HasPrefix(broker, "-"):
 		b.static["node.id"] = broker
 	}
-}
-
-// NodeID is node.id or broker.id, 1 when neither is set.
-func (b *Broker) NodeID() int32 {
-	if b.IsSet("node.id") {
-		return int32(b.Int("node.id"))
-	}
-	return 1
 }
 
 // LogDirs is log.dirs, or log.dir.
