@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -131,8 +130,11 @@ func Batches(b []byte) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		for position := 0; position < len(b); {
 			batch, err := First(b[position:])
+			if err == ErrShort {
+				return
+			}
 			if err != nil {
-				yieldTail(yield, position, err)
+				yield(nil, at(position, err))
 				return
 			}
 			if !yield(batch, nil) {
@@ -143,11 +145,12 @@ func Batches(b []byte) iter.Seq2[Batch, error] {
 	}
 }
 
-func yieldTail(yield func(Batch, error) bool, position int, err error) {
-	if e, ok := errors.AsType[*CorruptError](err); ok {
+// at adds the position of a batch in a set to an error about it.
+func at(position int, err error) error {
+	if e, ok := err.(*CorruptError); ok {
 		e.Position = position
-		yield(nil, e)
 	}
+	return err
 }
 
 // Size returns the number of bytes, header included.
@@ -301,7 +304,8 @@ func (b Batch) int32(position int, message int32) int32 {
 	return int32(binary.BigEndian.Uint32(b[position:]))
 }
 
-// SetBaseOffset sets the offset field, which no CRC covers. See SetLastOffset for wrappers.
+// SetBaseOffset sets the offset field, which no CRC covers. In a wrapper that is the offset
+// of its last record.
 func (b Batch) SetBaseOffset(offset int64) {
 	binary.BigEndian.PutUint64(b[posOffset:], uint64(offset))
 }

@@ -103,32 +103,43 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// zstdDecoder is safe for concurrent use. Its limit is the capacity it is given.
-var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxWindow(zstdMaxWindow))
-	if err != nil {
-		panic("BUG: options of the zstd decoder: " + err.Error())
-	}
-	return d
-})
+// A zstdDecoder is a decoder and the limit it is set to.
+type zstdDecoder struct {
+	*zstd.Decoder
+	limit int
+}
+
+var zstdDecoders = sync.Pool{New: func() any { return new(zstdDecoder) }}
 
 // zstdMaxWindow is what level 22, the highest, uses, and the most that Kafka's readers take.
+// No window is allocated for it: the content decoded so far is the window.
 const zstdMaxWindow = 128 << 20
 
-// unzstd decodes into ever larger buffers: most payloads do not say how large they are
-// inside, and one that does may lie.
+// unzstd may decode up to twice the limit if there are several frames.
 func unzstd(dst, src []byte, limit int) ([]byte, error) {
-	for size := 4*len(src) + 1024; ; size = 4 * cap(dst) {
-		dst = slices.Grow(dst[:0], min(size, limit))
-		out, err := zstdDecoder().DecodeAll(src, dst[:0:min(cap(dst), limit)])
-		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-			return out, err
-		}
-		if cap(dst) >= limit {
-			return dst, ErrDecompressedTooLarge
-		}
+	d := zstdDecoders.Get().(*zstdDecoder)
+	defer zstdDecoders.Put(d)
+	if err := d.setLimit(max(limit, zstd.MinWindowSize)); err != nil {
+		return dst, err
 	}
+	dst = slices.Grow(dst, min(4*len(src), limit))
+	dst, err := d.DecodeAll(src, dst)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		err = ErrDecompressedTooLarge
+	}
+	return dst, err
+}
+
+func (d *zstdDecoder) setLimit(limit int) (err error) {
+	switch {
+	case d.Decoder == nil:
+		d.Decoder, err = zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(zstdMaxWindow), zstd.WithDecoderMaxMemory(uint64(limit)))
+	case d.limit != limit:
+		err = d.ResetWithOptions(nil, zstd.WithDecoderMaxMemory(uint64(limit)))
+	}
+	d.limit = limit
+	return err
 }
 
 var (

@@ -62,15 +62,15 @@ type RecordError struct {
 func (e *InvalidRecordError) Error() string {
 	msg := e.Reason
 	if len(e.Records) > 0 {
-		msg = fmt.Sprintf("record %d: %s", e.Records[0].Index, e.Records[0].Message)
-		if more := len(e.Records) - 1; more > 0 {
-			msg = fmt.Sprintf("%s (and %d more)", msg, more)
-		}
+		msg += fmt.Sprintf(": record %d: %s", e.Records[0].Index, e.Records[0].Message)
 	}
-	if e.Err == nil {
-		return msg
+	if more := len(e.Records) - 1; more > 0 {
+		msg += fmt.Sprintf(" (and %d more)", more)
 	}
-	return msg + ": " + e.Err.Error()
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
 }
 
 // Is makes errors.Is true for ErrInvalidTimestamp or ErrInvalidRecord.

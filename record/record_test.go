@@ -213,3 +213,16 @@ func TestControl(t *testing.T) {
 	g("\x00\x01\x00\x00\x00\x07more", 7, true)
 	g("\xff\xff\x00\x00\x00\x07", 0, false)
 }
+
+func TestInvalidRecordErrorText(t *testing.T) {
+	f := func(err *InvalidRecordError, want string) {
+		t.Helper()
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	f(&InvalidRecordError{Reason: "no batch at all"}, "no batch at all")
+	f(&InvalidRecordError{Reason: "gzip records", Err: ErrDecompressedTooLarge}, "gzip records: decompressed records too large")
+	f(&InvalidRecordError{Reason: "rejected", Records: []RecordError{{4, "no key"}}}, "rejected: record 4: no key")
+	f(&InvalidRecordError{Reason: "rejected", Records: []RecordError{{4, "no key"}, {5, "no key"}}}, "rejected: record 4: no key (and 1 more)")
+}

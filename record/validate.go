@@ -135,14 +135,6 @@ func scanSet(set []byte, o *ValidateOptions) (first Batch, codec Codec, whole []
 	return first, codec, set[:size], err
 }
 
-// at adds the position of the batch in the set to an error about it.
-func at(position int, err error) error {
-	if e, ok := err.(*CorruptError); ok {
-		e.Position = position
-	}
-	return err
-}
-
 // checkBatch checks size, checksum and header of a batch; first is nil or the set's first.
 func checkBatch(b, first Batch, o *ValidateOptions) error {
 	switch {
