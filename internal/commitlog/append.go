@@ -234,7 +234,7 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 			return AppendInfo{}, l.fail("append aborted transaction", err)
 		}
 	}
-	l.mu.producers.end = s.last + 1
+	l.mu.producers.end, l.mu.dataEnd = s.last+1, s.last+1
 	next := l.nextLocked()
 	next.end = position{s.last + 1, active, active.Size()}
 	l.mu.trail.add(next.end)

@@ -83,11 +83,14 @@ func (l *Log) checkProducersLocked(o *Offsets) error {
 		}
 	}
 	for id, p := range l.mu.producers.producers {
-		if err := p.check(replayed.producers[id], first); err != nil {
+		if err := p.check(replayed.producers[id], first, o.LogStart); err != nil {
 			return err
 		}
 	}
 	for _, p := range replayed.open {
+		if p.batches[p.newest].lastOffset < o.LogStart {
+			continue // may be forgotten with its records
+		}
 		if q := l.mu.producers.producers[p.id]; q == nil || q.txn.offset < 0 {
 			return fmt.Errorf("transaction of producer %d open since %d is not known", p.id, p.txn.offset)
 		}
@@ -95,8 +98,9 @@ func (l *Log) checkProducersLocked(o *Offsets) error {
 	return nil
 }
 
-// check compares with r, the same producer made from the batches from first on.
-func (p *producer) check(r *producer, first int64) error {
+// check compares with r, the same producer made from the batches from first on. A
+// transaction open since before the log start may be known by a later batch of it.
+func (p *producer) check(r *producer, first, logStart int64) error {
 	last := p.batches[p.newest]
 	if p.count == 0 || last.lastOffset < first {
 		return nil // what it wrote is gone, or was a marker
@@ -110,8 +114,8 @@ func (p *producer) check(r *producer, first int64) error {
 	if got != last || r.epoch != p.epoch {
 		return fmt.Errorf("producer %d epoch %d ended with %+v, in the log epoch %d with %+v", p.id, p.epoch, last, r.epoch, got)
 	}
-	if begin := p.txn.offset; begin != r.txn.offset && (begin < 0 || begin >= first) {
-		return fmt.Errorf("producer %d has a transaction open since %d, in the log since %d", p.id, begin, r.txn.offset)
+	if p.txn.offset == r.txn.offset || p.txn.offset >= 0 && min(p.txn.offset, r.txn.offset) < logStart {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("producer %d has a transaction open since %d, in the log since %d", p.id, p.txn.offset, r.txn.offset)
 }

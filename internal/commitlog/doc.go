@@ -4,13 +4,13 @@
 //
 // # A log
 //
-//	         segment 0        segment 40       segment 75 (active)
-//	        +----------------+----------------+-----------------------+
-//	        |  sealed        |  sealed        |        |       |      |
-//	        +----------------+----------------+-----------------------+
-//	            ^                                      ^       ^      ^
-//	            log start             last stable offset       |      log end
-//	                                              high watermark
+//	 segment 0        segment 40       segment 75 (active)
+//	+----------------+----------------+-----------------------+
+//	|  sealed        |  sealed        |        |       |      |
+//	+----------------+----------------+-----------------------+
+//	    ^                                      ^       ^      ^
+//	    log start             last stable offset       |      log end
+//	                                      high watermark
 //
 // Files of a partition's directory besides those of its segments:
 //

@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 // Open loads a log, or creates it if the directory has none, and repairs what a crash left
 // (storage-format 6). After a clean stop it reads no data but the tail of the last segment
 // behind its last index entry. The high watermark starts at the log start.
+//
+// If the recovery point of the log is then below the one in the Options, the crash hit a
+// truncation before its recovery point was stored: store it before anything is appended.
 func Open(o Options) (*Log, error) {
 	l := newLog(o)
 	if err := l.load(o); err != nil {
@@ -68,14 +72,18 @@ func (l *Log) load(o Options) error {
 	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
 		return err
 	}
-	if err := finishSwaps(l.fs, o.Dir, l.logger); err != nil {
+	left, err := listLeftovers(l.fs, o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := left.finishSwaps(l.fs, o.Dir); err != nil {
 		return err
 	}
 	segments, err := l.openSegments(o.Dir)
 	if err != nil {
 		return err
 	}
-	r := recovery{log: l, segments: segments, clean: o.Clean, point: o.RecoveryPoint, logStart: o.LogStartOffset}
+	r := recovery{log: l, segments: segments, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset}
 	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
 		r.clean = true // nobody will read it
 	}
@@ -90,7 +98,21 @@ func (l *Log) load(o Options) error {
 	if err := r.run(); err != nil {
 		return err
 	}
-	return l.start(&r)
+	if err := l.start(&r); err != nil {
+		return err
+	}
+	return l.removeDeleted(&left, r.clean)
+}
+
+// removeDeleted deletes what had been waiting for it. What these files said of a segment
+// that was checked for them must be on disk before they go.
+func (l *Log) removeDeleted(left *leftovers, clean bool) error {
+	if !clean && left.suspect() != math.MaxInt64 {
+		if err := l.Flush(); err != nil {
+			return err
+		}
+	}
+	return removeFiles(l.fs, l.mu.dir, left.deleted)
 }
 
 // start puts what was loaded in force.
@@ -112,7 +134,7 @@ func (l *Log) start(r *recovery) error {
 
 	l.flush.recoveryPoint.Store(r.point)
 	l.flush.lastFlush.Store(l.now().UnixMilli())
-	l.mu.producers = r.producers
+	l.mu.producers, l.mu.dataEnd = r.producers, r.end
 	next := l.mu.slab.next()
 	*next = Offsets{LogStart: logStart, segments: r.segments}
 	next.end = position{r.end, active, active.Size()}
@@ -156,62 +178,92 @@ func (l *Log) openSegments(dir string) ([]*segment.Segment, error) {
 	return segments, nil
 }
 
-// finishSwaps brings a directory that a crash left in the middle of replacing or deleting
-// segments to one side or the other (storage-format 6.3):
+// leftovers are the files of a directory whose names say that something was under way when
+// the log stopped (storage-format 6.3).
+type leftovers struct {
+	names                   []string // all names, sorted
+	deleted, cleaned, swaps []string
+}
+
+func listLeftovers(fsys vfs.FS, dir string) (left leftovers, err error) {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil {
+		return left, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		left.names = append(left.names, name)
+		switch {
+		case strings.HasSuffix(name, segment.DeletedSuffix) && !strings.HasSuffix(name, keptSuffix):
+			left.deleted = append(left.deleted, name)
+		case strings.HasSuffix(name, segment.CleanedSuffix):
+			left.cleaned = append(left.cleaned, name)
+		case strings.HasSuffix(name, segment.SwapSuffix):
+			left.swaps = append(left.swaps, name)
+		}
+	}
+	return left, nil
+}
+
+// suspect returns the base of the first segment that was being deleted and still has its
+// .log file, but perhaps no indexes any more; the largest int64 if there is none.
+func (left *leftovers) suspect() int64 {
+	suspect := int64(math.MaxInt64)
+	for _, name := range left.deleted {
+		if base, _, _, ok := segment.ParseName(name); ok {
+			if _, found := slices.BinarySearch(left.names, segment.Name(base, segment.LogFile, "")); found {
+				suspect = min(suspect, base)
+			}
+		}
+	}
+	return suspect
+}
+
+// finishSwaps brings a directory that a crash left in the middle of replacing segments to
+// one side or the other:
 //
-//	*.deleted             gone already, but for the delay: delete
 //	*.cleaned             output not complete: delete
 //	*.swap at or above    the output's files were being renamed from .cleaned to .swap,
 //	 the lowest .cleaned  highest first: undo, delete
 //	*.swap otherwise      complete: delete the originals in its range, rename
-func finishSwaps(fsys vfs.FS, dir string, logger *slog.Logger) error {
-	entries, err := fsys.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	var names, swaps, doomed []string
-	minCleaned := int64(math.MaxInt64)
-	for _, e := range entries {
-		names = append(names, e.Name())
-		switch name := e.Name(); {
-		case strings.HasSuffix(name, segment.DeletedSuffix) && !strings.HasSuffix(name, keptSuffix):
-			doomed = append(doomed, name)
-		case strings.HasSuffix(name, segment.CleanedSuffix):
-			doomed = append(doomed, name)
-			if offset, ok := parseOffset(name); ok {
-				minCleaned = min(minCleaned, offset)
-			}
-		case strings.HasSuffix(name, segment.SwapSuffix):
-			swaps = append(swaps, name)
-		}
-	}
-	if len(doomed) == 0 && len(swaps) == 0 {
+func (left *leftovers) finishSwaps(fsys vfs.FS, dir string) error {
+	if len(left.cleaned) == 0 && len(left.swaps) == 0 {
 		return nil
 	}
-	logger.Info("finish interrupted work", "dir", dir, "deleted", len(doomed), "swapped", len(swaps))
-	undone := func(name string) bool {
-		offset, ok := parseOffset(name)
-		return ok && offset >= minCleaned
-	}
-	for _, name := range swaps {
-		if undone(name) {
-			doomed = append(doomed, name)
+	minCleaned := int64(math.MaxInt64)
+	for _, name := range left.cleaned {
+		if offset, ok := parseOffset(name); ok {
+			minCleaned = min(minCleaned, offset)
 		}
 	}
-	swaps = slices.DeleteFunc(swaps, undone)
+	var undone, complete []string
+	for _, name := range left.swaps {
+		if offset, ok := parseOffset(name); ok && offset >= minCleaned {
+			undone = append(undone, name)
+		} else {
+			complete = append(complete, name)
+		}
+	}
 	// Swaps go before the .cleaned files that say they must.
-	slices.SortStableFunc(doomed, func(a, b string) int {
-		return strings.Compare(filepath.Ext(b), filepath.Ext(a))
-	})
-	for _, name := range doomed {
-		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
-			return err
-		}
+	if err := removeFiles(fsys, dir, undone); err != nil {
+		return err
 	}
-	if err := replaceOriginals(fsys, dir, swaps, names); err != nil {
+	if err := removeFiles(fsys, dir, left.cleaned); err != nil {
+		return err
+	}
+	if err := replaceOriginals(fsys, dir, complete, left.names); err != nil {
 		return err
 	}
 	return fsys.SyncDir(dir)
+}
+
+func removeFiles(fsys vfs.FS, dir string, names []string) error {
+	for _, name := range names {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaceOriginals deletes the files of segments in the range that the swapped ones cover,

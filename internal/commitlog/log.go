@@ -86,6 +86,7 @@ type Log struct {
 		snapshots snapshots
 		slab      slab
 		trail     trail
+		dataEnd   int64     // behind the last batch; below the log end after some truncations
 		created   time.Time // of the active segment, in this process
 		jitterMs  int64     // of the active segment
 

@@ -92,6 +92,10 @@ func (r *recovery) check() error {
 		l.mu.unsynced = append(l.mu.unsynced, s)
 		if cut > 0 {
 			l.logger.Warn("torn tail is cut", "partition", l.partition, "segment", s.BaseOffset(), "bytes", cut, "end", r.end)
+			// A second crash must not bring back what was cut, behind new records.
+			if err := s.Flush(); err != nil {
+				return err
+			}
 			i++
 			break
 		}
@@ -102,8 +106,11 @@ func (r *recovery) check() error {
 	if r.end < r.logStart {
 		return r.restart()
 	}
-	if n := len(l.mu.unsynced); n > 0 {
-		l.mu.unsynced = l.mu.unsynced[:n-1] // the active one is no debt of a roll
+	l.mu.unsynced = l.mu.unsynced[:max(0, len(l.mu.unsynced)-1)] // the last one is active
+	for _, s := range l.mu.unsynced {
+		if err := s.Seal(); err != nil {
+			return err
+		}
 	}
 	r.point = min(r.point, r.end)
 	if err := r.dropStraySnapshots(); err != nil {
@@ -163,7 +170,7 @@ func (r *recovery) noteEpoch(b record.Batch) {
 
 // noteProducer takes in a batch of a segment whose indexes were reset.
 func (r *recovery) noteProducer(b record.Batch, at position) error {
-	if b.ProducerID() < 0 || b.BaseOffset() < r.producers.end {
+	if b.ProducerID() < 0 || b.LastOffset() < r.producers.end {
 		return nil
 	}
 	t, ended := r.producers.apply(b, parseEndTxn(b), at)
@@ -275,7 +282,7 @@ func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
 		if b.BaseOffset() >= end {
 			break
 		}
-		if b.ProducerID() >= 0 && b.BaseOffset() >= state.end {
+		if b.ProducerID() >= 0 && b.LastOffset() >= state.end {
 			if t, ended := state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, located.Position}); ended {
 				state.complete(t)
 			}

@@ -71,7 +71,18 @@ func (l *Log) maybeRollLocked(s *stampedSet, c *Config) error {
 	if reason == "" {
 		return nil
 	}
-	return l.rollLocked(max(s.first, l.offsets.Load().End), reason, c)
+	return l.rollLocked(l.rollBaseLocked(s), reason, c)
+}
+
+// rollBaseLocked names the segment that s will be the first set of: by the end of the one
+// before, so that a gap between two segments always means a loss. Only where the offsets
+// would not fit then, by its own first offset (KAFKA-4451).
+func (l *Log) rollBaseLocked(s *stampedSet) int64 {
+	base := l.mu.dataEnd
+	if base <= l.offsets.Load().active().BaseOffset() || s.last-base > math.MaxInt32 {
+		return s.first
+	}
+	return base
 }
 
 // Roll starts a new segment at the log end, if the active one is not empty.
@@ -88,7 +99,7 @@ func (l *Log) Roll() error {
 	if o.active().Size() == 0 {
 		return nil
 	}
-	return l.rollLocked(o.End, "asked", l.config.Load())
+	return l.rollLocked(l.mu.dataEnd, "asked", l.config.Load())
 }
 
 // rollLocked seals the active segment and starts a new one at base. A sync of the sealed

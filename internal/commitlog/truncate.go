@@ -71,6 +71,9 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err := active.Flush(); err != nil {
 		return err
 	}
+	if l.mu.dataEnd, err = active.NextOffset(); err != nil {
+		return err
+	}
 	l.startSegmentLocked(l.config.Load())
 	return l.resetProducersLocked(next)
 }
@@ -137,7 +140,7 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	l.voidSyncsLocked(base)
 	l.mu.unsynced = nil
 	l.epochs.clear()
-	l.mu.producers = newProducerState(base)
+	l.mu.producers, l.mu.dataEnd = newProducerState(base), base
 	next := l.nextLocked()
 	next.segments = []*segment.Segment{s}
 	next.end = position{base, s, 0}
@@ -259,7 +262,7 @@ func (l *Log) dropOldestLocked(seen *Offsets, count int, c *Config) ([]*segment.
 	if count == len(o.segments) {
 		if o.End != seen.End {
 			count--
-		} else if err := l.rollLocked(o.End, "retention", c); err != nil {
+		} else if err := l.rollLocked(l.mu.dataEnd, "retention", c); err != nil {
 			return nil, err
 		} else {
 			o = l.offsets.Load()
