@@ -14,24 +14,34 @@ func (s *shard[M]) load() {
 	machine, count, err := s.replay()
 	<-s.rt.loads
 
-	s.mu.Lock()
-	if s.mu.phase == phaseStopped {
-		s.mu.Unlock()
+	if !s.endLoading(machine, err) {
 		return
 	}
-	if err != nil {
-		s.mu.phase, s.mu.stopErr = phaseStopped, ErrNotCoordinator
-		s.mu.Unlock()
-		s.rt.o.Logger.Error("coordinator cannot load", "partition", s.partition, "epoch", s.epoch, "err", err)
-		return
-	}
-	s.machine = machine
-	s.mu.phase, s.mu.running = phaseActive, true
-	s.mu.Unlock()
 	s.rt.o.Logger.Debug("coordinator loaded", "partition", s.partition, "epoch", s.epoch,
 		"records", count, "took", s.rt.o.Now().Sub(start).Round(time.Microsecond))
 	s.process(Event[M]{Run: func(m M, t *Turn) { m.Loaded(t) }, Alone: true})
 	s.run()
+}
+
+// endLoading makes the shard active, or stops it when its log could not be read. It
+// reports whether the shard is active; if so its goroutine is the caller's.
+func (s *shard[M]) endLoading(machine M, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.mu.phase == phaseLoading {
+		s.rt.o.Logger.Error("coordinator cannot load", "partition", s.partition, "epoch", s.epoch, "err", err)
+		s.mu.phase, s.mu.stopErr = phaseStopped, ErrNotCoordinator
+		close(s.loaded)
+	}
+	if s.mu.phase == phaseStopped {
+		failAll(s.mu.queue, s.mu.stopErr)
+		s.mu.queue = nil
+		return false
+	}
+	s.machine = machine
+	s.mu.phase, s.mu.running = phaseActive, true
+	close(s.loaded)
+	return true
 }
 
 // replay returns the machine that the log adds up to, and the count of its records.

@@ -78,7 +78,10 @@ func (r *Runtime[M]) Lead(partition, epoch int32) {
 }
 
 func (r *Runtime[M]) startLocked(partition, epoch int32) {
-	s := &shard[M]{rt: r, epoch: epoch, partition: topic.Partition{Topic: r.o.Topic, Partition: partition}}
+	s := &shard[M]{
+		rt: r, epoch: epoch, partition: topic.Partition{Topic: r.o.Topic, Partition: partition},
+		loaded: make(chan struct{}),
+	}
 	r.mu.shards[partition] = s
 	r.wg.Go(s.load)
 }
@@ -105,21 +108,19 @@ func (r *Runtime[M]) reload(s *shard[M]) {
 	}
 }
 
-// Partitions lists the partitions whose shards take events, in order, and says whether
-// others are still being loaded.
-func (r *Runtime[M]) Partitions() (active []int32, loading bool) {
+// Partitions lists the partitions that this broker leads and whose logs it could read, or
+// is reading, in order.
+func (r *Runtime[M]) Partitions() []int32 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	var list []int32
 	for p, s := range r.mu.shards {
-		switch s.currentPhase() {
-		case phaseActive:
-			active = append(active, p)
-		case phaseLoading:
-			loading = true
+		if s.currentPhase() != phaseStopped {
+			list = append(list, p)
 		}
 	}
-	slices.Sort(active)
-	return active, loading
+	slices.Sort(list)
+	return list
 }
 
 // Close stops all shards, answers what waits in them with ErrClosed, and returns when no
@@ -144,6 +145,9 @@ type Event[M Machine] struct {
 	// Alone keeps the event from sharing a batch: it sees a state that includes
 	// everything written before it, and what it writes is in the state before the next.
 	Alone bool
+	// Patient events are taken while the shard is loading. Others are refused: their
+	// clients would not know whether to wait or to come again.
+	Patient bool
 }
 
 // Submit hands an event to the shard of a partition. An error means that it was not taken.
@@ -158,6 +162,34 @@ func (r *Runtime[M]) Submit(partition int32, e Event[M]) error {
 		return ErrNotCoordinator
 	}
 	return s.submit(e)
+}
+
+// loadGrace is how long Ask waits for a log that is being read. Most take milliseconds,
+// and some clients know no better answer to ErrLoading than to give up.
+const loadGrace = 500 * time.Millisecond
+
+// submitLoaded is Submit with some patience.
+func (r *Runtime[M]) submitLoaded(ctx context.Context, partition int32, e Event[M]) error {
+	err := r.Submit(partition, e)
+	if err != ErrLoading {
+		return err
+	}
+	grace := time.NewTimer(loadGrace)
+	defer grace.Stop()
+	r.mu.RLock()
+	s := r.mu.shards[partition]
+	r.mu.RUnlock()
+	if s == nil {
+		return ErrNotCoordinator
+	}
+	select {
+	case <-s.loaded:
+		return r.Submit(partition, e)
+	case <-grace.C:
+		return ErrLoading
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Ask submits a step and waits for its reply. The step, or what follows it, calls reply
@@ -175,7 +207,7 @@ func Ask[M Machine, R any](ctx context.Context, r *Runtime[M], partition int32, 
 			panic("BUG: coordinator: a step was answered twice")
 		}
 	}
-	err := r.Submit(partition, Event[M]{
+	err := r.submitLoaded(ctx, partition, Event[M]{
 		Run:   func(m M, t *Turn) { step(m, t, func(v R) { send(answer{value: v}) }) },
 		Fail:  func(err error) { send(answer{err: err}) },
 		Alone: alone,

@@ -23,6 +23,7 @@ type memLog struct {
 	delay   time.Duration // of an append
 	fail    error         // of the next append
 	failing error         // of every replay
+	gate    chan struct{} // if not nil: replays wait until it is closed
 }
 
 func newMemLog() *memLog {
@@ -54,6 +55,9 @@ func (l *memLog) Append(ctx context.Context, p topic.Partition, epoch int32, bat
 }
 
 func (l *memLog) Replay(_ context.Context, p topic.Partition, visit func(record.Batch) error) error {
+	if l.gate != nil {
+		<-l.gate
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failing != nil {
@@ -304,24 +308,50 @@ func TestRuntimeReplaysTransactions(t *testing.T) {
 func TestRuntimeLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newMemLog()
-		log.mu.Lock() // the log cannot be read yet
+		log.gate = make(chan struct{})
 		r := newRuntime(t, log)
 		r.Lead(0, 0)
 		if _, err := write(t.Context(), r, 0, "x"); err != ErrLoading {
 			t.Errorf("got %v, want %v", err, ErrLoading)
 		}
-		if active, loading := r.Partitions(); len(active) != 0 || !loading {
-			t.Errorf("got %v, %v", active, loading)
+		// Who comes shortly before the end waits, and so do patient events.
+		err := r.Submit(0, Event[*notes]{Patient: true, Run: func(n *notes, t *Turn) {
+			n.write(t, "patient", func(string) {})
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		log.failing = errors.New("disk on fire")
-		log.mu.Unlock()
-		synctest.Wait()
+		time.AfterFunc(loadGrace/2, func() { close(log.gate) })
+		mustWrite(t, r, 0, "a", "a@1")
+		if got := values(t, r, 0); got != "patient a" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestRuntimeLoadFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newMemLog()
+		log.gate, log.failing = make(chan struct{}), errors.New("disk on fire")
+		r := newRuntime(t, log)
+		r.Lead(0, 0)
+		var failed error
+		err := r.Submit(0, Event[*notes]{Patient: true, Fail: func(err error) { failed = err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(log.gate)
 		if _, err := write(t.Context(), r, 0, "x"); err != ErrNotCoordinator {
-			t.Errorf("log that cannot be read: got %v, want %v", err, ErrNotCoordinator)
+			t.Errorf("got %v, want %v", err, ErrNotCoordinator)
+		}
+		if failed != ErrNotCoordinator {
+			t.Errorf("patient event: got %v, want %v", failed, ErrNotCoordinator)
+		}
+		if got := r.Partitions(); len(got) != 0 {
+			t.Errorf("partitions %v, want none", got)
 		}
 		log.failing = nil
 		r.Lead(0, 1)
-		synctest.Wait()
 		mustWrite(t, r, 0, "a", "a@0")
 	})
 }

@@ -21,6 +21,7 @@ type shard[M Machine] struct {
 	rt        *Runtime[M]
 	partition topic.Partition
 	epoch     int32
+	loaded    chan struct{} // closed when the shard is no longer in phaseLoading
 
 	// machine belongs to the goroutine that set mu.running.
 	machine M
@@ -48,14 +49,16 @@ func (s *shard[M]) currentPhase() phase {
 func (s *shard[M]) submit(e Event[M]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.mu.phase {
-	case phaseLoading:
-		return ErrLoading
-	case phaseStopped:
+	switch {
+	case s.mu.phase == phaseStopped:
 		return s.mu.stopErr
+	case s.mu.phase == phaseLoading && !e.Patient:
+		return ErrLoading
 	}
 	s.mu.queue = append(s.mu.queue, e)
-	s.startLocked()
+	if s.mu.phase == phaseActive {
+		s.startLocked()
+	}
 	return nil
 }
 
@@ -84,7 +87,10 @@ func (s *shard[M]) stop(err error) {
 		return
 	}
 	s.mu.phase, s.mu.stopErr = phaseStopped, err
-	if was == phaseActive {
+	switch was {
+	case phaseLoading:
+		close(s.loaded) // the loading goroutine sees it and answers the queue
+	case phaseActive:
 		s.startLocked()
 	}
 }
@@ -121,9 +127,7 @@ func (s *shard[M]) next() (events []Event[M], goOn bool) {
 	defer s.mu.Unlock()
 	events, s.mu.queue = s.mu.queue, nil
 	if s.mu.phase == phaseStopped {
-		for _, e := range events {
-			e.Fail(s.mu.stopErr)
-		}
+		failAll(events, s.mu.stopErr)
 		s.machine.Stop(s.mu.stopErr)
 		return nil, false
 	}
@@ -140,6 +144,12 @@ func (s *shard[M]) next() (events []Event[M], goOn bool) {
 		s.mu.timer = time.AfterFunc(wait, s.wake)
 	}
 	return nil, false
+}
+
+func failAll[M Machine](events []Event[M], err error) {
+	for _, e := range events {
+		e.Fail(err)
+	}
 }
 
 // process runs steps and commits what they write, several steps to a batch.

@@ -69,13 +69,13 @@ func (c *Coordinator) Resign(partition, epoch int32) { c.runtime.Resign(partitio
 
 // TopicsDeleted drops the offsets of topics that are gone. It does not wait for that.
 func (c *Coordinator) TopicsDeleted(names []string) {
-	active, _ := c.runtime.Partitions()
-	for _, p := range active {
+	for _, p := range c.runtime.Partitions() {
 		// A shard that has stopped meanwhile is somebody else's.
 		_ = c.runtime.Submit(p, coordinator.Event[*Shard]{
-			Run:   func(s *Shard, t *coordinator.Turn) { s.DropTopics(t, names) },
-			Fail:  func(error) {},
-			Alone: true,
+			Run:     func(s *Shard, t *coordinator.Turn) { s.DropTopics(t, names) },
+			Fail:    func(error) {},
+			Alone:   true,
+			Patient: true,
 		})
 	}
 }
@@ -216,8 +216,7 @@ func (c *Coordinator) Fetch(ctx context.Context, r *FetchRequest) ([]TopicOffset
 // is incomplete.
 func (c *Coordinator) List(ctx context.Context) ([]Listing, error) {
 	var list []Listing
-	active, loading := c.runtime.Partitions()
-	for _, p := range active {
+	for _, p := range c.runtime.Partitions() {
 		part, err := ask(ctx, c, p, false, func(s *Shard, _ *coordinator.Turn, reply func([]Listing)) {
 			reply(s.List())
 		})
@@ -225,9 +224,6 @@ func (c *Coordinator) List(ctx context.Context) ([]Listing, error) {
 			return list, err
 		}
 		list = append(list, part...)
-	}
-	if loading {
-		return list, coordinator.ErrLoading
 	}
 	return list, nil
 }

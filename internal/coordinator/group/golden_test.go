@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -66,18 +65,7 @@ func loadGolden(t *testing.T, set string) *Coordinator {
 	for p := range int32(4) {
 		c.Lead(p, 0)
 	}
-	waitLoaded(t, c)
 	return c
-}
-
-// waitLoaded returns when no log is being read any more.
-func waitLoaded(t *testing.T, c *Coordinator) {
-	t.Helper()
-	for {
-		if _, err := c.List(t.Context()); !errors.Is(err, coordinator.ErrLoading) {
-			return
-		}
-	}
 }
 
 func TestGoldenOffsets(t *testing.T) {
