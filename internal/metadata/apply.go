@@ -90,7 +90,7 @@ func (e *edit) apply(r Record) error {
 	case *UnfenceBrokerRecord:
 		return e.changeBroker(r.ID, r.Epoch, func(b *Broker) { b.Fenced = false })
 	case *RegisterControllerRecord:
-		own(&e.img.controllers, &e.owned.controllers)[r.ControllerID] = r
+		own(&e.img.controllers, &e.owned.controllers)[r.ControllerID] = sortedController(r)
 	case *UnregisterControllerRecord:
 		delete(own(&e.img.controllers, &e.owned.controllers), r.ControllerID)
 	case *FeatureLevelRecord:
@@ -347,10 +347,21 @@ func (e *edit) config(r *ConfigRecord) {
 
 func (e *edit) registerBroker(r *RegisterBrokerRecord) {
 	e.putBroker(&Broker{
-		ID: r.BrokerID, Epoch: r.BrokerEpoch, IncarnationID: r.IncarnationID, Endpoints: r.EndPoints, Features: r.Features, Rack: r.Rack,
+		ID: r.BrokerID, Epoch: r.BrokerEpoch, IncarnationID: r.IncarnationID, Endpoints: r.EndPoints, Features: sortedFeatures(r.Features), Rack: r.Rack,
 		Fenced: r.Fenced, InControlledShutdown: r.InControlledShutdown, LogDirs: r.LogDirs, CordonedLogDirs: r.CordonedLogDirs,
 		migratingZk: r.IsMigratingZkBroker,
 	})
+}
+
+// sortedFeatures makes equal registrations look equal: Kafka writes features in any order.
+func sortedFeatures(features []BrokerFeature) []BrokerFeature {
+	return slices.SortedFunc(slices.Values(features), func(a, b BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func sortedController(r *RegisterControllerRecord) *RegisterControllerRecord {
+	c := *r
+	c.Features = slices.SortedFunc(slices.Values(r.Features), func(a, b ControllerFeature) int { return strings.Compare(a.Name, b.Name) })
+	return &c
 }
 
 func (e *edit) putBroker(b *Broker) {

@@ -60,6 +60,7 @@ type entry struct {
 	epoch      int32
 	nextOffset int64
 	control    bool
+	data       []byte // of an entry that load found, until it is applied
 }
 
 // lastIndexLocked returns 0 when there is no entry, as raft wants it.
@@ -123,9 +124,12 @@ func (l *metadataLog) GetLog(index uint64, log *raft.Log) error {
 	if e == nil {
 		return raft.ErrLogNotFound
 	}
-	data := make([]byte, e.size)
-	if _, err := e.segment.file.ReadAt(data, e.position); err != nil {
-		return err
+	data := e.data
+	if data == nil {
+		data = make([]byte, e.size)
+		if _, err := e.segment.file.ReadAt(data, e.position); err != nil {
+			return err
+		}
 	}
 	*log = raft.Log{Index: index, Term: uint64(e.epoch), Type: raft.LogCommand, Data: data}
 	if e.control {
@@ -247,6 +251,15 @@ func (l *metadataLog) storeLocked(log *raft.Log) error {
 	l.addLocked(s, batch, s.size)
 	s.size += int64(batch.Size())
 	return nil
+}
+
+// forgetData drops the bytes of the entries that load read.
+func (l *metadataLog) forgetData() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.mu.entries {
+		l.mu.entries[i].data = nil
+	}
 }
 
 // addLocked makes a batch that lies in the file an entry.

@@ -220,6 +220,7 @@ func (q *Quorum) begin() error {
 	case <-q.fail.done:
 		return q.fail.get()
 	}
+	q.log.forgetData()
 	ctx := context.Background()
 	if q.machine.transactionOpen() {
 		if _, err := q.propose(ctx, []metadata.Record{metadata.NewAbortTransactionRecord()}); err != nil {

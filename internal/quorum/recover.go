@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 const batchSizeMax = 64 << 20
 
 // load opens the segments and numbers their batches. A torn tail is cut and reported. Batches
-// that end at or before skip, the end of a snapshot, are read but not kept.
+// that end at or before skip, the end of a snapshot, are checked but not kept; the bytes of
+// the others stay in memory for raft, which wants them twice and panics when it cannot read.
 func (l *metadataLog) load(skip int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +31,7 @@ func (l *metadataLog) load(skip int64) error {
 	}
 	l.restartLocked()
 	for i, base := range bases {
-		if err := l.loadSegment(base, i == len(bases)-1); err != nil {
+		if err := l.loadSegment(base, skip, i == len(bases)-1); err != nil {
 			return err
 		}
 	}
@@ -58,7 +60,7 @@ func (l *metadataLog) segmentBases() ([]int64, error) {
 	return bases, nil
 }
 
-func (l *metadataLog) loadSegment(base int64, last bool) error {
+func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 	path := filepath.Join(l.dir, segmentName(base))
 	file, err := l.fs.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -73,7 +75,7 @@ func (l *metadataLog) loadSegment(base int64, last bool) error {
 	if err != nil {
 		return err
 	}
-	bad, err := l.scan(s, size)
+	bad, err := l.scan(s, size, skip)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (l *metadataLog) loadSegment(base int64, last bool) error {
 
 // scan adds the batches of a segment until its end or the first bad one. s.size is where it
 // stopped, bad why. err means that the file cannot be read.
-func (l *metadataLog) scan(s *segment, size int64) (bad, err error) {
+func (l *metadataLog) scan(s *segment, size, skip int64) (bad, err error) {
 	buf := make([]byte, 256<<10)
 	for have := 0; ; { // buf[:have] are the bytes from s.size on
 		n, err := s.file.ReadAt(buf[have:], s.size+int64(have))
@@ -97,7 +99,7 @@ func (l *metadataLog) scan(s *segment, size int64) (bad, err error) {
 			return nil, err
 		}
 		have += n
-		used, need, bad := l.scanBuffer(s, buf[:have])
+		used, need, bad := l.scanBuffer(s, buf[:have], skip)
 		copy(buf, buf[used:have])
 		have -= used
 		switch {
@@ -115,7 +117,7 @@ func (l *metadataLog) scan(s *segment, size int64) (bad, err error) {
 
 // scanBuffer adds the batches in b. used is how many bytes they take, need how many the next
 // one takes.
-func (l *metadataLog) scanBuffer(s *segment, b []byte) (used, need int, bad error) {
+func (l *metadataLog) scanBuffer(s *segment, b []byte, skip int64) (used, need int, bad error) {
 	for {
 		rest := b[used:]
 		if len(rest) < record.LogOverhead {
@@ -137,6 +139,9 @@ func (l *metadataLog) scanBuffer(s *segment, b []byte) (used, need int, bad erro
 			return used, 0, err
 		}
 		l.addLocked(s, batch, s.size)
+		if batch.NextOffset() > skip {
+			l.mu.entries[len(l.mu.entries)-1].data = bytes.Clone(batch)
+		}
 		s.size += int64(need)
 		used += need
 	}
