@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // Check walks over everything: each batch with its checksum, that offsets increase and fit, and
@@ -84,7 +86,7 @@ func (c *checker) batch(l Located) error {
 	if b.MaxTimestamp() > c.max.timestamp {
 		c.max = maxTimestamp{timestamp: b.MaxTimestamp(), offset: c.last}
 	}
-	return errors.Join(c.offsetEntry(l), c.timeEntries(b.MaxTimestamp()))
+	return errors.Join(c.offsetEntry(l), c.timeEntries(b))
 }
 
 // offsetEntry checks the next entry if it leads to this batch or in front of it. Each entry is
@@ -109,14 +111,15 @@ func (c *checker) offsetEntry(l Located) error {
 	return nil
 }
 
-// timeEntries checks the entries for offsets up to the end of this batch.
-func (c *checker) timeEntries(timestamp int64) error {
+// timeEntries checks the entries for offsets up to the end of this batch. Messages that lost
+// their timestamps when they were stored in format v0 have entries that nothing can confirm.
+func (c *checker) timeEntries(b record.Batch) error {
 	for len(c.times) > 0 && c.s.base+int64(c.times[0].offset) <= c.last {
 		e := c.times[0]
 		c.times = c.times[1:]
-		if e.timestamp != timestamp || e.timestamp != c.max.timestamp {
+		if b.Magic() > 0 && (e.timestamp != b.MaxTimestamp() || e.timestamp != c.max.timestamp) {
 			return c.badEntry(TimeIndexFile, int64(e.offset),
-				"timestamp %d, of the batch %d, of all up to it %d", e.timestamp, timestamp, c.max.timestamp)
+				"timestamp %d, of the batch %d, of all up to it %d", e.timestamp, b.MaxTimestamp(), c.max.timestamp)
 		}
 	}
 	return nil

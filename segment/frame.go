@@ -14,6 +14,7 @@ type frame struct {
 	base, last   int64 // offsets; of a wrapper base is the last offset too
 	maxTimestamp int64
 	leaderEpoch  int32
+	magic        int8
 	wrapper      bool // a compressed set of format v0 or v1
 }
 
@@ -61,7 +62,7 @@ func parseFrame(b []byte, position, left int64) (frame, error) {
 	f := frame{
 		position: position, size: int(size), base: h.BaseOffset(), last: h.LastOffset(),
 		maxTimestamp: h.MaxTimestamp(), leaderEpoch: h.LeaderEpoch(),
-		wrapper: magic < 2 && h.Codec() != record.None,
+		magic: magic, wrapper: magic < 2 && h.Codec() != record.None,
 	}
 	if f.last < f.base {
 		return frame{}, badFrame("last offset %d is below the base offset %d", f.last, f.base)

@@ -82,8 +82,8 @@ func goldenConfig() Config {
 func partitions(t testing.TB) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("testdata/kafka-*/*-[0-9]")
-	if err != nil || len(dirs) != 11 {
-		t.Fatalf("got %d folders in testdata, %v, want 11", len(dirs), err)
+	if err != nil || len(dirs) != 12 {
+		t.Fatalf("got %d folders in testdata, %v, want 12", len(dirs), err)
 	}
 	return dirs
 }
@@ -374,7 +374,7 @@ func TestDamagedTimeIndex(t *testing.T) {
 							t.Errorf("segment %d: OffsetByTimestamp(%d): got %+v, %v, %v, want %+v", base, w.Timestamp, got, ok, err, w)
 						}
 					}
-					if damage.name != "empty" && damage.name != "short" {
+					if damage.name != "empty" && damage.name != "short" && !strings.Contains(dir, "v0") {
 						checkMax(t, s)
 					}
 				}

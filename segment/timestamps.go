@@ -192,9 +192,10 @@ func (s *Segment) startByTime(f *openFile, timestamp, start int64) (int64, error
 	return fr.position, err
 }
 
-// holds reports whether a time index entry can have been made for a batch.
+// holds reports whether a time index entry can have been made for a batch. Messages that came
+// with timestamps and were stored in format v0 have their entries.
 func (s *Segment) holds(e timeEntry, f frame) bool {
-	return f.maxTimestamp == e.timestamp && f.last >= s.base+int64(e.offset)
+	return (f.maxTimestamp == e.timestamp || f.magic == 0) && f.last >= s.base+int64(e.offset)
 }
 
 // MaxTimestampRecord returns the first record that has the largest timestamp. ok is false when
