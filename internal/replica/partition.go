@@ -62,6 +62,9 @@ func (p *Partition) Log() (*commitlog.Log, error) {
 	return p.log, nil
 }
 
+// Waiting returns how many fetches wait for the partition.
+func (p *Partition) Waiting() int { return p.fetches.Len() }
+
 // leading returns the log and the role if this broker leads.
 func (p *Partition) leading() (*commitlog.Log, *Role, error) {
 	role := p.role.Load()
