@@ -25,6 +25,7 @@ func threeBrokers() []metadata.Record {
 func askMetadata(t *testing.T, s *Server, version int16, topics ...string) *kmsg.MetadataResponse {
 	t.Helper()
 	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = true
 	for _, name := range topics {
 		topic := kmsg.NewMetadataRequestTopic()
 		topic.Topic = &name

@@ -13,30 +13,37 @@ import (
 // newTopic describes a topic that is created because somebody uses it. Internal topics
 // have counts and configurations of their own.
 func (s *Server) newTopic(name string) controller.NewTopic {
-	t := controller.NewTopic{Name: name, Partitions: -1, ReplicationFactor: -1}
+	c, brokers := s.Config(), s.usableBrokers()
 	switch name {
 	case topic.ConsumerOffsets:
-		s.internalTopic(&t, "offsets.topic.", map[string]string{"compression.type": "producer"})
+		return internalTopic(name, c.Int("offsets.topic.num.partitions"), c.InternalTopicFactor("offsets.topic.replication.factor", brokers),
+			map[string]string{
+				"compression.type": "producer",
+				"segment.bytes":    strconv.Itoa(c.Int("offsets.topic.segment.bytes")),
+			})
 	case topic.TransactionState:
-		minISR := s.Config().InternalTopicFactor("transaction.state.log.min.isr", s.usableBrokers())
-		s.internalTopic(&t, "transaction.state.log.", map[string]string{
-			"compression.type": "uncompressed", "unclean.leader.election.enable": "false", "min.insync.replicas": strconv.Itoa(minISR),
-		})
+		return internalTopic(name, c.Int("transaction.state.log.num.partitions"), c.InternalTopicFactor("transaction.state.log.replication.factor", brokers),
+			map[string]string{
+				"compression.type":               "uncompressed",
+				"segment.bytes":                  strconv.Itoa(c.Int("transaction.state.log.segment.bytes")),
+				"min.insync.replicas":            strconv.Itoa(c.InternalTopicFactor("transaction.state.log.min.isr", brokers)),
+				"unclean.leader.election.enable": "false",
+			})
 	}
-	return t
+	return controller.NewTopic{Name: name, Partitions: -1, ReplicationFactor: -1}
 }
 
-// internalTopic sets the counts and configurations that keys with a prefix give.
-func (s *Server) internalTopic(t *controller.NewTopic, prefix string, configs map[string]string) {
-	c := s.Config()
-	t.Partitions = int32(c.Int(prefix + "num.partitions"))
-	t.ReplicationFactor = int16(c.InternalTopicFactor(prefix+"replication.factor", s.usableBrokers()))
+// internalTopic describes a topic that keeps the last record of each key.
+func internalTopic(name string, partitions, replicas int, configs map[string]string) controller.NewTopic {
+	t := controller.NewTopic{
+		Name: name, Partitions: int32(partitions), ReplicationFactor: int16(replicas),
+		Configs: make(map[string]*string, len(configs)+1),
+	}
 	configs["cleanup.policy"] = "compact"
-	configs["segment.bytes"] = strconv.Itoa(c.Int(prefix + "segment.bytes"))
-	t.Configs = make(map[string]*string, len(configs))
 	for key, value := range configs {
 		t.Configs[key] = &value
 	}
+	return t
 }
 
 func (s *Server) usableBrokers() int {
