@@ -162,6 +162,26 @@ func TestSnappyFramings(t *testing.T) {
 	refuse("s2 repeat", unhex("10"+"0c61626364"+"0104"+"0100"))
 }
 
+func TestGzipMembers(t *testing.T) {
+	first, second := compress(nil, []byte("first"), Gzip, 0, 2), compress(nil, []byte("second"), Gzip, 0, 2)
+	f := func(name string, packed []byte, want string) {
+		t.Helper()
+		s := new(scratch)
+		if err := s.decompress(packed, Gzip, 2, 0); err != nil || string(s.buf) != want {
+			t.Errorf("%s: got %q and %v, want %q", name, s.buf, err, want)
+		}
+	}
+	f("one", first, "first")
+	f("two", slices.Concat(first, second), "firstsecond")
+	f("garbage behind", slices.Concat(first, make([]byte, 20)), "first")
+
+	for _, packed := range [][]byte{nil, make([]byte, 20), first[:len(first)-1], first[:12]} {
+		if err := new(scratch).decompress(packed, Gzip, 2, 0); err == nil {
+			t.Errorf("%x: got no error", packed)
+		}
+	}
+}
+
 func TestLZ4Frames(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789"), 30_000)
 	write := func(options ...lz4.Option) []byte {

@@ -86,7 +86,8 @@ func gunzip(dst, src []byte, limit int) ([]byte, error) {
 		dst = slices.Grow(dst, 512)
 		n, err := z.Read(dst[len(dst):min(cap(dst), limit+1)])
 		dst = dst[:len(dst)+n]
-		if err == io.EOF {
+		// Members may follow each other. What follows and is none is ignored, as in Java.
+		if err == io.EOF || err == gzip.ErrHeader {
 			return dst, nil
 		}
 		if err != nil {
