@@ -79,29 +79,47 @@ func (l *Log) load(o Options) error {
 	if err := left.finishSwaps(l.fs, o.Dir); err != nil {
 		return err
 	}
-	segments, err := l.openSegments(o.Dir)
+	r, err := l.newRecovery(o, &left)
 	if err != nil {
 		return err
 	}
-	r := recovery{log: l, segments: segments, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset}
-	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
-		r.clean = true // nobody will read it
+	for {
+		if r.segments, err = l.openSegments(o.Dir); err != nil {
+			return err
+		}
+		err := r.run()
+		overflow, ok := errors.AsType[*overflowError](err)
+		if !ok && err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if err := l.split(overflow.segment); err != nil {
+			return err
+		}
 	}
-	l.epochs, err = openEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
-	if errors.Is(err, checkpoint.ErrCorrupt) {
-		l.logger.Error("leader epochs are made from the batches again", "partition", l.partition, "err", err)
-		l.epochs = newEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
-		r.clean, r.point = false, 0
-	} else if err != nil {
-		return err
-	}
-	if err := r.run(); err != nil {
-		return err
-	}
-	if err := l.start(&r); err != nil {
+	if err := l.start(r); err != nil {
 		return err
 	}
 	return l.removeDeleted(&left, r.clean)
+}
+
+// newRecovery says what to trust, and reads the leader epochs.
+func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
+	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset}
+	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
+		r.clean = true // nobody will read it
+	}
+	path := filepath.Join(o.Dir, checkpoint.LeaderEpochs)
+	l.epochs, err = openEpochCache(l.fs, path)
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		l.logger.Error("leader epochs are made from the batches again", "partition", l.partition, "err", err)
+		l.epochs = newEpochCache(l.fs, path)
+		r.clean, r.point = false, 0
+		err = nil
+	}
+	return r, err
 }
 
 // removeDeleted deletes what had been waiting for it. What these files said of a segment
@@ -151,6 +169,7 @@ func (l *Log) openSegments(dir string) ([]*segment.Segment, error) {
 		return nil, err
 	}
 	var bases []int64
+	l.mu.snapshots.offsets, l.mu.unsynced = nil, nil
 	for _, e := range entries {
 		if base, kind, suffix, ok := segment.ParseName(e.Name()); ok && kind == segment.LogFile && suffix == "" {
 			bases = append(bases, base)

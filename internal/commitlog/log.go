@@ -422,6 +422,7 @@ func (l *Log) Close() error {
 
 func (l *Log) snapshotAndFlush() error {
 	l.mu.Lock()
+	l.mu.producers.end = l.mu.dataEnd // where the next Open finds the log end
 	err := l.mu.snapshots.write(l.mu.producers)
 	l.mu.Unlock()
 	if err != nil {

@@ -45,12 +45,13 @@ func (r *recovery) trust() error {
 	if end < r.logStart {
 		return r.restart()
 	}
+	l := r.log
+	logStart := max(r.logStart, r.segments[0].BaseOffset())
+	hadSnapshots := len(l.mu.snapshots.offsets) > 0
 	if err := r.dropStraySnapshots(); err != nil {
 		return err
 	}
-	l := r.log
-	logStart := max(r.logStart, r.segments[0].BaseOffset())
-	if len(l.mu.snapshots.offsets) == 0 {
+	if !hadSnapshots {
 		// A broker that knew no producers left no snapshot. Say so, so that nobody reads
 		// the whole log to find out.
 		r.producers = newProducerState(r.last().BaseOffset())
@@ -156,8 +157,11 @@ func (r *recovery) recoverSegment(s *segment.Segment) (cut int64, err error) {
 		r.producers.end = max(r.producers.end, r.end)
 		return nil
 	})
+	if errors.Is(err, segment.ErrOffsetOverflow) {
+		return 0, &overflowError{s, err}
+	}
 	if err != nil {
-		return cut, fmt.Errorf("%v: recover: %w", l.partition, err)
+		return 0, fmt.Errorf("%v: recover: %w", l.partition, err)
 	}
 	return cut, nil
 }
