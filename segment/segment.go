@@ -15,7 +15,8 @@ import (
 // A Config has the settings of a segment.
 type Config struct {
 	// IndexIntervalBytes is index.interval.bytes: an index entry is made for the first batch
-	// after more than so many bytes since the last one. Kafka's default is 4096.
+	// after more than so many bytes since the last one. Kafka's default is 4096; negative
+	// counts as 0.
 	IndexIntervalBytes int
 
 	// MaxIndexSize is segment.index.bytes, the limit for each index file; 0 means 10 MiB.
@@ -35,6 +36,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	c.IndexIntervalBytes = max(c.IndexIntervalBytes, 0)
 	if c.MaxIndexSize <= 0 {
 		c.MaxIndexSize = 10 << 20
 	}

@@ -1,0 +1,134 @@
+package segment
+
+import (
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/record"
+)
+
+func TestRead(t *testing.T) {
+	s := create(t, newFS(t), 100, smallConfig())
+	fill(t, s, 60)
+	size := int(s.Size() / 30)
+	f := func(start int64, maxBytes int, maxPosition int64, minOne bool, position, want int, incomplete bool) {
+		t.Helper()
+		sl, err := s.Read(start, maxBytes, maxPosition, minOne)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sl.Release()
+		if sl.Position() != int64(position) || sl.Size() != want || sl.FirstBatchIncomplete() != incomplete {
+			t.Errorf("Read(%d, %d, %d, %v): got [%d,+%d) incomplete %v, want [%d,+%d) %v", start, maxBytes, maxPosition, minOne,
+				sl.Position(), sl.Size(), sl.FirstBatchIncomplete(), position, want, incomplete)
+		}
+		if want == 0 {
+			return
+		}
+		b := make([]byte, sl.Size()+5)
+		if n, err := sl.ReadAt(b, 0); n != want || err != io.EOF {
+			t.Errorf("ReadAt: got %d, %v, want %d and EOF", n, err, want)
+		}
+		if got := record.Batch(b); want >= size && (got.LastOffset() < start || got.BaseOffset() > max(start, 100)) {
+			t.Errorf("Read(%d): first batch has %d-%d", start, got.BaseOffset(), got.LastOffset())
+		}
+	}
+	end := s.Size()
+	f(100, 1<<20, end, false, 0, 30*size, false)
+	f(105, 1<<20, end, false, 2*size, 28*size, false)
+	f(105, 10, end, true, 2*size, size, false)
+	f(105, 10, end, false, 2*size, 10, true)
+	f(105, 0, end, false, 2*size, 0, true)
+	f(159, 1<<20, end, true, 29*size, size, false)
+	f(105, 1<<20, int64(3*size), true, 2*size, size, false)
+	f(120, 1<<20, int64(3*size), true, 10*size, 0, true)
+	f(0, 1, end, true, 0, size, false)
+	if _, err := s.Read(160, 10, end, true); err != ErrNotFound {
+		t.Errorf("Read at the end: got %v, want ErrNotFound", err)
+	}
+	if _, err := s.Read(100, -1, end, true); err == nil {
+		t.Error("Read of -1 bytes: no error")
+	}
+}
+
+func TestSliceBounds(t *testing.T) {
+	s := create(t, newFS(t), 0, smallConfig())
+	fill(t, s, 4)
+	sl, err := s.Read(0, 20, s.Size(), false)
+	must(t, err)
+	defer sl.Release()
+	b := make([]byte, 10)
+	if n, err := sl.ReadAt(b, 5); n != 10 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	if n, err := sl.ReadAt(b, 15); n != 5 || err != io.EOF {
+		t.Errorf("got %d, %v, want 5 and EOF", n, err)
+	}
+	if n, err := sl.ReadAt(b, 20); n != 0 || err != io.EOF {
+		t.Errorf("got %d, %v, want EOF", n, err)
+	}
+	if _, err := sl.ReadAt(b, -1); err == nil || err == io.EOF {
+		t.Errorf("got %v, want an error", err)
+	}
+}
+
+func TestUpperBound(t *testing.T) {
+	m := newFS(t)
+	s := create(t, m, 0, smallConfig())
+	fill(t, s, 40)
+	size := s.Size() / 20
+	check := func() {
+		t.Helper()
+		for i := range int64(20) {
+			offset, ok := s.UpperBound(i*size, int(size))
+			if ok && offset < 2*i+2 {
+				t.Errorf("batch %d: bound %d is inside of it", i, offset)
+			}
+			if !ok && i < 17 {
+				t.Errorf("batch %d: no bound", i)
+			}
+		}
+		if _, ok := s.UpperBound(0, math.MaxInt32); ok {
+			t.Error("a bound behind the end")
+		}
+	}
+	check()
+	must(t, s.Close())
+	s = open(t, m, 0, smallConfig())
+	check()
+}
+
+func TestBatches(t *testing.T) {
+	s := create(t, newFS(t), 0, smallConfig())
+	sizes := []int{10, 300_000, 10, 1000, 200_000, chunkSize, 10}
+	var positions []int64
+	for i, size := range sizes {
+		positions = append(positions, s.Size())
+		must(t, s.Append(batch(t, int64(i), 1, t0, size)))
+	}
+	i := 0
+	for l, err := range s.Batches(0, s.Size()) {
+		must(t, err)
+		if l.Position != positions[i] || l.Batch.BaseOffset() != int64(i) || l.Batch.Verify() != nil {
+			t.Errorf("batch %d: got offset %d at %d, want %d", i, l.Batch.BaseOffset(), l.Position, positions[i])
+		}
+		i++
+	}
+	if i != len(sizes) {
+		t.Errorf("got %d batches, want %d", i, len(sizes))
+	}
+	for _, err := range s.Batches(positions[2], positions[3]-1) {
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Position != positions[2] || !errors.Is(err, errTorn) {
+			t.Errorf("limit inside of a batch: got %v", err)
+		}
+	}
+	for l, err := range s.Batches(positions[2], positions[4]) {
+		must(t, err)
+		if l.Position >= positions[4] {
+			t.Errorf("batch at %d", l.Position)
+		}
+	}
+}
