@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A Producer is the identity of an idempotent producer in a batch.
@@ -41,6 +42,7 @@ const batchSizeMax = 1<<31 - 64<<20
 type Builder struct {
 	opts          BuilderOptions
 	plain         []byte // the header's room, then the records
+	sizeHint      int    // of the batch before
 	count         int
 	lastOffset    int64
 	baseTimestamp int64
@@ -56,7 +58,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 
 // Reset starts another batch. What Build returned before stays valid.
 func (b *Builder) Reset(o BuilderOptions) {
-	*b = Builder{opts: o, plain: b.plain[:0], lastOffset: o.BaseOffset - 1, baseTimestamp: -1, maxTimestamp: -1}
+	*b = Builder{opts: o, plain: b.plain[:0], sizeHint: b.sizeHint, lastOffset: o.BaseOffset - 1, baseTimestamp: -1, maxTimestamp: -1}
 }
 
 // Append adds a copy of a record. Its offset must be above the one before and not below
@@ -68,7 +70,6 @@ func (b *Builder) Append(r Record) error {
 			r.Offset, b.opts.BaseOffset, b.lastOffset)
 	}
 	if b.count == 0 {
-		b.plain = append(b.plain, make([]byte, HeaderSize)...)
 		b.baseTimestamp = r.Timestamp
 		if b.opts.DeleteHorizon > 0 {
 			b.baseTimestamp = b.opts.DeleteHorizon
@@ -78,6 +79,9 @@ func (b *Builder) Append(r Record) error {
 	size := recordSize(&r, timestampDelta, offsetDelta)
 	if size > batchSizeMax-binary.MaxVarintLen32-len(b.plain) {
 		return fmt.Errorf("record of %d bytes does not fit in a batch of %d", size, len(b.plain))
+	}
+	if b.count == 0 {
+		b.plain = slices.Grow(b.plain, max(HeaderSize+binary.MaxVarintLen32+size, b.sizeHint))[:HeaderSize]
 	}
 	b.plain = appendRecord(b.plain, &r, size, timestampDelta, offsetDelta)
 	b.count++
@@ -104,7 +108,7 @@ func (b *Builder) Build() []byte {
 	}
 	batch := b.plain
 	if b.opts.Codec == None {
-		b.plain = nil // it is the caller's now
+		b.plain, b.sizeHint = nil, len(b.plain) // it is the caller's now
 	} else {
 		batch = make([]byte, HeaderSize, HeaderSize+len(b.plain)/2)
 		batch = compress(batch, b.plain[HeaderSize:], b.opts.Codec, b.opts.Level, 2)
