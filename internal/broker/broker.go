@@ -291,7 +291,7 @@ func (b *Broker) newAPI() *api.Server {
 	return api.New(api.Deps{
 		NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(),
 		Config: b.settings.now, Metadata: b.replicas.Image, Logger: b.logger,
-		Controller: b.controller, Logs: b.logs, Replicas: b.replicas,
+		Controller: b.controller, Logs: b.logs, Replicas: b.replicas, Groups: b.groups,
 		Sessions: replica.NewSessions(replica.SessionOptions{Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots")}),
 	})
 }
