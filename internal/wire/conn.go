@@ -133,6 +133,7 @@ func (c *Conn) next() ([]byte, error) {
 	}
 	frame := c.in.buffered()[4 : 4+size : 4+size]
 	c.in.r += 4 + size
+	c.in.frames++
 	return frame, nil
 }
 

@@ -14,6 +14,8 @@ type input struct {
 	buf  *buffer // borrowed while there are bytes; its length is its capacity
 	r, w int     // buf.b[r:w] is not handled yet
 
+	frames int // handled since the last read
+
 	long      *buffer // the frame being handled, when it did not fit into buf
 	longBytes int64   // what it took from the budget
 }
@@ -110,13 +112,20 @@ func (c *Conn) need(n int) error {
 	return nil
 }
 
+// pipelined reports whether the client sends requests without waiting for the answers.
+func (in *input) pipelined() bool { return in.frames > 1 || in.r < in.w }
+
 // read reads once into the read buffer. Before it waits it sends what was gathered and, if
-// no byte of a request is held, gives the buffer back.
+// no byte of a request is held, gives the buffer back. To a client that most likely waits
+// for its answer it sends that first, so that the next request may be there for the read.
 func (c *Conn) read(n int) (int, error) {
-	if c.raw == nil {
+	if c.raw == nil || !c.in.pipelined() {
 		if err := c.flush(); err != nil {
 			return 0, err
 		}
+	}
+	c.in.frames = 0
+	if c.raw == nil {
 		c.touch()
 		return c.nc.Read(c.in.room(n))
 	}
