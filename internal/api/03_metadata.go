@@ -111,17 +111,32 @@ func (m *metadataAnswer) allTopics() []kmsg.MetadataResponseTopic {
 	return topics
 }
 
+// topicsOf answers each topic that is asked for once.
 func (m *metadataAnswer) topicsOf(asked []kmsg.MetadataRequestTopic) []kmsg.MetadataResponseTopic {
 	topics := make([]kmsg.MetadataResponseTopic, 0, len(asked))
+	seen := make(map[askedTopic]bool, len(asked))
 	for _, a := range asked {
-		switch t := m.find(a); {
-		case t != nil:
+		key := askedTopic{id: a.TopicID}
+		if a.Topic != nil {
+			key.name = *a.Topic
+		}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if t := m.find(a); t != nil {
 			topics = append(topics, m.topic(t))
-		default:
+		} else {
 			topics = append(topics, m.missing(a))
 		}
 	}
 	return topics
+}
+
+// An askedTopic is a topic as a client named it.
+type askedTopic struct {
+	name string
+	id   uuid.UUID
 }
 
 func (m *metadataAnswer) find(a kmsg.MetadataRequestTopic) *metadata.Topic {

@@ -207,8 +207,10 @@ func TestDescribeTopicPartitionsErrors(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}
-	req.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: "alpha", Partition: -1}
-	if resp = ask[kmsg.DescribeTopicPartitionsResponse](t, s, 0, req); resp.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
-		t.Errorf("cursor at -1: error %d, want %v", resp.Topics[0].ErrorCode, kerr.InvalidRequest)
+	for _, cursor := range []kmsg.DescribeTopicPartitionsRequestCursor{{Topic: "alpha", Partition: -1}, {Topic: "beta"}} {
+		req.Cursor = &cursor
+		if resp = ask[kmsg.DescribeTopicPartitionsResponse](t, s, 0, req); resp.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
+			t.Errorf("cursor %v: error %d, want %v", cursor, resp.Topics[0].ErrorCode, kerr.InvalidRequest)
+		}
 	}
 }

@@ -91,12 +91,13 @@ func TestDeleteTopics(t *testing.T) {
 	req.Topics = []kmsg.DeleteTopicsRequestTopic{
 		{Topic: kmsg.StringPtr("byname")}, {TopicID: s.Metadata().Topic("byid").ID}, {Topic: &long},
 		{Topic: kmsg.StringPtr("nosuch")}, {TopicID: [16]byte{1}}, {Topic: kmsg.StringPtr("x"), TopicID: [16]byte{1}},
+		{Topic: kmsg.StringPtr("twice")}, {Topic: kmsg.StringPtr("twice")},
 	}
 	var got []int16
 	for _, topic := range ask[kmsg.DeleteTopicsResponse](t, s, 6, req).Topics {
 		got = append(got, topic.ErrorCode)
 	}
-	want := []int16{0, 0, 0, kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code, kerr.InvalidRequest.Code}
+	want := []int16{0, 0, 0, kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code, kerr.InvalidRequest.Code, kerr.InvalidRequest.Code}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}

@@ -14,35 +14,55 @@ import (
 func (s *Server) deleteTopics(ctx context.Context, r *Request, req *kmsg.DeleteTopicsRequest) (*kmsg.DeleteTopicsResponse, error) {
 	ctx, cancel := within(ctx, req.TimeoutMillis)
 	defer cancel()
-	refs := make([]controller.TopicRef, 0, len(req.TopicNames)+len(req.Topics))
+	refs, twice := deletions(req)
+	answers := make([]controller.DeletedTopic, len(refs))
+	var allowed []controller.TopicRef
+	for i, ref := range refs {
+		answers[i] = controller.DeletedTopic{Name: ref.Name, ID: ref.ID}
+		switch {
+		case !s.Config().Bool("delete.topic.enable"):
+			answers[i].Err = deletionDisabled(r.Version)
+		case twice[ref]:
+			answers[i].Err = refuse(kerr.InvalidRequest, "the topic is there twice")
+		default:
+			allowed = append(allowed, ref)
+		}
+	}
+	deleted, err := s.Controller.DeleteTopics(ctx, allowed)
+	resp := kmsg.NewPtrDeleteTopicsResponse()
+	for _, answer := range answers {
+		if answer.Err == nil {
+			answer.Err = err // of the request as a whole
+			if err == nil {
+				answer, deleted = deleted[0], deleted[1:]
+			}
+		}
+		resp.Topics = append(resp.Topics, deletedTopic(answer))
+	}
+	return resp, nil
+}
+
+// deletions lists what is to be deleted, each once, and says what was named twice.
+func deletions(req *kmsg.DeleteTopicsRequest) (refs []controller.TopicRef, twice map[controller.TopicRef]bool) {
+	twice = make(map[controller.TopicRef]bool)
+	add := func(ref controller.TopicRef) {
+		_, known := twice[ref]
+		if !known {
+			refs = append(refs, ref)
+		}
+		twice[ref] = known
+	}
 	for _, name := range req.TopicNames {
-		refs = append(refs, controller.TopicRef{Name: name})
+		add(controller.TopicRef{Name: name})
 	}
 	for _, t := range req.Topics {
 		ref := controller.TopicRef{ID: t.TopicID}
 		if t.Topic != nil {
 			ref.Name = *t.Topic
 		}
-		refs = append(refs, ref)
+		add(ref)
 	}
-	resp := kmsg.NewPtrDeleteTopicsResponse()
-	if !s.Config().Bool("delete.topic.enable") {
-		resp.Topics = refuseDeletion(refs, deletionDisabled(r.Version))
-		return resp, nil
-	}
-	deleted, err := s.Controller.DeleteTopics(ctx, refs)
-	if err != nil {
-		resp.Topics = refuseDeletion(refs, err)
-		return resp, nil
-	}
-	seen := make(map[controller.TopicRef]bool, len(refs))
-	for i, d := range deleted {
-		if !seen[refs[i]] {
-			resp.Topics = append(resp.Topics, deletedTopic(d))
-		}
-		seen[refs[i]] = true
-	}
-	return resp, nil
+	return refs, twice
 }
 
 func deletionDisabled(version int16) error {
@@ -51,14 +71,6 @@ func deletionDisabled(version int16) error {
 		code = kerr.InvalidRequest
 	}
 	return refuse(code, "delete.topic.enable is false")
-}
-
-func refuseDeletion(refs []controller.TopicRef, err error) []kmsg.DeleteTopicsResponseTopic {
-	var topics []kmsg.DeleteTopicsResponseTopic
-	for _, ref := range refs {
-		topics = append(topics, deletedTopic(controller.DeletedTopic{Name: ref.Name, ID: ref.ID, Err: err}))
-	}
-	return topics
 }
 
 func deletedTopic(d controller.DeletedTopic) kmsg.DeleteTopicsResponseTopic {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
 // alterConfigs gives each resource a new set of configurations: keys that are not sent go
@@ -45,13 +46,20 @@ func (s *Server) alterConfigs(ctx context.Context, _ *Request, req *kmsg.AlterCo
 	return resp, nil
 }
 
-// checkAlterable refuses the names of other brokers, whose keys only they can check.
+// checkAlterable refuses bad names, and those of other brokers, whose keys only they can
+// check.
 func (s *Server) checkAlterable(r metadata.ConfigResource) error {
-	if r.Type == metadata.ResourceBrokerLogger {
-		return refuse(kerr.InvalidRequest, "gregor has no loggers with levels of their own")
-	}
-	if r.Type == metadata.ResourceBroker && r.Name != "" {
+	switch {
+	case r.Type == metadata.ResourceBrokerLogger:
+		return refuse(kerr.InvalidConfig, "gregor has no loggers with levels of their own")
+	case r.Type == metadata.ResourceBroker && r.Name != "":
 		return s.checkOwnID(r.Name)
+	case r.Type == metadata.ResourceTopic && r.Name == "":
+		return refuse(kerr.InvalidRequest, "there are no defaults of all topics")
+	case r.Type == metadata.ResourceTopic:
+		if err := topic.ValidateName(r.Name); err != nil {
+			return refuse(kerr.InvalidTopicException, err.Error())
+		}
 	}
 	return nil
 }

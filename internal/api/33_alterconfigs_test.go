@@ -66,6 +66,8 @@ func TestIncrementalAlterConfigs(t *testing.T) {
 	alter(t, s, kind, "t", kerr.InvalidRequest.Code, "segment.ms", "0", "7", "segment.ms", "1", "")
 	alter(t, s, kind, "t", kerr.InvalidConfig.Code, "retention.bytes", "0", "10", "segment.ms", "0", "0")
 	alter(t, s, kind, "nosuch", kerr.UnknownTopicOrPartition.Code, "segment.ms", "0", "7")
+	alter(t, s, kind, "a/b", kerr.InvalidTopicException.Code, "segment.ms", "0", "7")
+	alter(t, s, kind, "", kerr.InvalidRequest.Code, "segment.ms", "0", "7")
 	alter(t, s, 3, "t", kerr.InvalidRequest.Code, "segment.ms", "0", "7")
 	alter(t, s, kind, "t", 0, "retention.bytes", "0", "10") // KAFKA-4092: below segment.bytes
 	topicConfigs(t, s, "t", map[string]string{"segment.ms": "5000", "cleanup.policy": "compact", "retention.bytes": "10"})
@@ -86,7 +88,7 @@ func TestAlterBrokerConfigs(t *testing.T) {
 	alter(t, s, kind, "1", kerr.InvalidRequest.Code, "num.partitions", "0", "3")
 	alter(t, s, kind, "", kerr.InvalidRequest.Code, "listeners", "0", "PLAINTEXT://:9092")
 	alter(t, s, kind, "2", kerr.InvalidRequest.Code, "log.retention.ms", "0", "1")
-	alter(t, s, metadata.ResourceBrokerLogger, "1", kerr.InvalidRequest.Code, "root", "0", "DEBUG")
+	alter(t, s, metadata.ResourceBrokerLogger, "1", kerr.InvalidConfig.Code, "root", "0", "DEBUG")
 }
 
 func TestAlterConfigsReplaces(t *testing.T) {

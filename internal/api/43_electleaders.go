@@ -27,11 +27,11 @@ func (s *Server) electLeaders(_ context.Context, r *Request, req *kmsg.ElectLead
 	if r.Version == 0 {
 		kind = electPreferred
 	}
-	if kind != electPreferred && kind != electUnclean {
-		resp.ErrorCode = kerr.InvalidRequest.Code
-		return resp, nil
-	}
 	img := s.Metadata()
+	unknown := kind != electPreferred && kind != electUnclean
+	if unknown {
+		resp.ErrorCode = kerr.InvalidRequest.Code
+	}
 	asked, all := req.Topics, req.Topics == nil
 	if all {
 		asked = everyPartition(img)
@@ -40,7 +40,10 @@ func (s *Server) electLeaders(_ context.Context, r *Request, req *kmsg.ElectLead
 		answer := kmsg.NewElectLeadersResponseTopic()
 		answer.Topic = a.Topic
 		for _, number := range a.Partitions {
-			why := election(img, img.Partition(topic.Partition{Topic: a.Topic, Partition: number}), kind)
+			why := kerr.InvalidRequest
+			if !unknown {
+				why = election(img.Partition(topic.Partition{Topic: a.Topic, Partition: number}), kind)
+			}
 			if all && why == kerr.ElectionNotNeeded {
 				continue
 			}
@@ -70,7 +73,7 @@ func everyPartition(img *metadata.Image) []kmsg.ElectLeadersRequestTopic {
 }
 
 // election says why no leader is elected.
-func election(img *metadata.Image, p *metadata.Partition, kind int8) *kerr.Error {
+func election(p *metadata.Partition, kind int8) *kerr.Error {
 	switch {
 	case p == nil:
 		return kerr.UnknownTopicOrPartition

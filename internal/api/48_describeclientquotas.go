@@ -44,6 +44,8 @@ func checkQuotaFilter(components []kmsg.DescribeClientQuotasRequestComponent) er
 	seen := make(map[string]bool)
 	for _, c := range components {
 		switch {
+		case c.EntityType == "":
+			return refuse(kerr.InvalidRequest, "an entity type is empty")
 		case !slices.Contains(quotaEntityTypes, c.EntityType):
 			return refuse(kerr.UnsupportedVersion, "unknown entity type "+strconv.Quote(c.EntityType)+": want user, client-id or ip")
 		case seen[c.EntityType]:

@@ -16,7 +16,7 @@ const (
 // describeCluster lists the brokers as Metadata does, fenced ones too when asked.
 func (s *Server) describeCluster(_ context.Context, r *Request, req *kmsg.DescribeClusterRequest) (*kmsg.DescribeClusterResponse, error) {
 	resp := kmsg.NewPtrDescribeClusterResponse()
-	resp.ClusterID, resp.ControllerID, resp.EndpointType = s.ClusterID, -1, req.EndpointType
+	resp.ControllerID = -1
 	if r.Version >= 1 && req.EndpointType != endpointsOfBrokers {
 		refused := kerr.UnsupportedEndpointType
 		if req.EndpointType == endpointsOfControllers {
@@ -26,6 +26,7 @@ func (s *Server) describeCluster(_ context.Context, r *Request, req *kmsg.Descri
 		return resp, nil
 	}
 	img := s.Metadata()
+	resp.ClusterID = s.ClusterID
 	resp.ControllerID = s.controllerID(img)
 	resp.ClusterAuthorizedOperations = operations(req.IncludeClusterAuthorizedOperations, clusterOperations)
 	for _, b := range img.Brokers() {

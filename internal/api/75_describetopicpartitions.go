@@ -16,7 +16,7 @@ import (
 func (s *Server) describeTopicPartitions(_ context.Context, r *Request, req *kmsg.DescribeTopicPartitionsRequest) (*kmsg.DescribeTopicPartitionsResponse, error) {
 	resp := kmsg.NewPtrDescribeTopicPartitionsResponse()
 	img := s.Metadata()
-	if req.Cursor != nil && req.Cursor.Partition < 0 {
+	if !cursorValid(req) {
 		for _, t := range req.Topics {
 			resp.Topics = append(resp.Topics, describeRefused(t.Topic, kerr.InvalidRequest))
 		}
@@ -34,7 +34,9 @@ func (s *Server) describeTopicPartitions(_ context.Context, r *Request, req *kms
 		}
 		t := img.Topic(name)
 		if t == nil {
-			resp.Topics = append(resp.Topics, describeRefused(name, whyMissing(name)))
+			missing := describeRefused(name, whyMissing(name))
+			missing.AuthorizedOperations = topicOperations
+			resp.Topics = append(resp.Topics, missing)
 			continue
 		}
 		answer, next := s.describePartitions(img, r.Listener, t, first, limit)
@@ -46,6 +48,13 @@ func (s *Server) describeTopicPartitions(_ context.Context, r *Request, req *kms
 		}
 	}
 	return resp, nil
+}
+
+// cursorValid reports whether the cursor, if any, is at a partition of a topic asked for.
+func cursorValid(req *kmsg.DescribeTopicPartitionsRequest) bool {
+	c := req.Cursor
+	return c == nil || c.Partition >= 0 && (len(req.Topics) == 0 ||
+		slices.ContainsFunc(req.Topics, func(t kmsg.DescribeTopicPartitionsRequestTopic) bool { return t.Topic == c.Topic }))
 }
 
 // topicsToDescribe returns the names asked for, or all, in ascending order from the

@@ -65,7 +65,7 @@ func (b *Broker) DescribeDefaults() []Entry {
 
 // describeKey describes one broker key; k is nil when nobody knows it.
 func (b *Broker) describeKey(name string, k *Key) Entry {
-	e := Entry{Name: name, Sensitive: true, Source: SourceDefault}
+	e := Entry{Name: name, ReadOnly: true, Sensitive: true, Source: SourceDefault}
 	if k != nil {
 		e.Type, e.Sensitive, e.Doc = k.Type, k.Sensitive(), k.Doc
 		e.ReadOnly = k.Dynamic == ReadOnly
@@ -149,15 +149,15 @@ func (t Topic) describeKey(k *Key) Entry {
 // DescribeGroup lists every key of a group; what the group does not set it has from the
 // broker, or by default.
 func (b *Broker) DescribeGroup(overrides map[string]string) []Entry {
-	return b.describeSimple(ScopeGroup, overrides, SourceDynamicGroup, "group.")
+	return b.describeSimple(ScopeGroup, overrides, SourceDynamicGroup)
 }
 
 // DescribeClientMetrics lists the keys of a client metrics subscription.
 func (b *Broker) DescribeClientMetrics(overrides map[string]string) []Entry {
-	return b.describeSimple(ScopeClientMetrics, overrides, SourceDynamicClientMetrics, "")
+	return b.describeSimple(ScopeClientMetrics, overrides, SourceDynamicClientMetrics)
 }
 
-func (b *Broker) describeSimple(scope Scope, overrides map[string]string, source Source, brokerPrefix string) []Entry {
+func (b *Broker) describeSimple(scope Scope, overrides map[string]string, source Source) []Entry {
 	var entries []Entry
 	for _, k := range Keys(scope) {
 		e := Entry{Name: k.Name, Type: k.Type, Doc: k.Doc, Source: SourceDefault}
@@ -167,15 +167,29 @@ func (b *Broker) describeSimple(scope Scope, overrides map[string]string, source
 		} else if k.Internal {
 			continue
 		}
-		if _, ok := Lookup(ScopeBroker, brokerPrefix+k.Name); ok && brokerPrefix != "" {
-			e.Synonyms = append(e.Synonyms, b.synonymsOf(brokerPrefix+k.Name, false)...)
-		} else if k.HasDefault {
-			e.Synonyms = append(e.Synonyms, Synonym{k.Name, &k.Default, SourceDefault})
+		if scope == ScopeGroup {
+			e.Synonyms = append(e.Synonyms, b.synonymsOfGroupKey(k)...)
 		}
-		if len(e.Synonyms) > 0 {
+		switch {
+		case len(e.Synonyms) > 0:
 			e.Value, e.Source = e.Synonyms[0].Value, e.Synonyms[0].Source
+		case k.HasDefault:
+			e.Value = &k.Default
 		}
 		entries = append(entries, e)
 	}
 	return entries
+}
+
+// synonymsOfGroupKey lists the broker's places for a group key: the same name with
+// "group." in front, where there is one.
+func (b *Broker) synonymsOfGroupKey(k *Key) []Synonym {
+	name := "group." + k.Name
+	if _, ok := Lookup(ScopeBroker, name); ok {
+		return b.synonymsOf(name, false)
+	}
+	if k.HasDefault {
+		return []Synonym{{k.Name, &k.Default, SourceDefault}}
+	}
+	return nil
 }

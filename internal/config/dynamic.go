@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,7 +35,11 @@ func (b *Broker) ValidateDynamic(values map[string]string, node bool) error {
 		if err := validateDynamicKey(k, name, node); err != nil {
 			return err
 		}
-		if _, err := k.canonical(values[name]); err != nil {
+		canon, err := k.canonical(values[name])
+		if err != nil {
+			return err
+		}
+		if err := b.checkPool(name, canon); err != nil {
 			return err
 		}
 	}
@@ -44,6 +49,21 @@ func (b *Broker) ValidateDynamic(values map[string]string, node bool) error {
 	}
 	next.resolveTopics()
 	return next.checkTogether()
+}
+
+// pools are the sizes of thread pools.
+var pools = []string{"num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads", "log.cleaner.threads"}
+
+// checkPool refuses to change the size of a thread pool by more than a factor of two.
+func (b *Broker) checkPool(name, value string) error {
+	if !slices.Contains(pools, name) {
+		return nil
+	}
+	size, _ := strconv.Atoi(value)
+	if now := b.Int(name); size != now && (size < max(now/2, 1) || size > 2*now) {
+		return &ValueError{Key: name, Value: value, Want: fmt.Sprintf("%d to %d, from half to twice the present %d", max(now/2, 1), 2*now, now)}
+	}
+	return nil
 }
 
 // clusterListenerKeys are the listener keys that may be set for all brokers.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // An UnknownKeyError names a key that the scope does not have.
@@ -104,24 +103,6 @@ func (t Topic) checkTogether() error {
 	}
 	if t.Bool("remote.storage.enable") {
 		return errors.New("remote.storage.enable=true: gregor has no tiered storage; want false")
-	}
-	if policy := t.List("cleanup.policy"); slices.Contains(policy, "") {
-		return fmt.Errorf("cleanup.policy=%s: want a list without empty items", strings.Join(policy, ","))
-	}
-	if err := t.checkLocal("local.retention.ms", "retention.ms"); err != nil {
-		return err
-	}
-	return t.checkLocal("local.retention.bytes", "retention.bytes")
-}
-
-// checkLocal compares a limit of tiered storage's local part with the whole one. -2
-// stands for the whole one, and a negative whole one for no limit.
-func (t Topic) checkLocal(local, whole string) error {
-	switch l, w := t.Long(local), t.Long(whole); {
-	case l == -2 || w < 0:
-		return nil
-	case l == -1 || l > w:
-		return fmt.Errorf("%s=%d: want at most %s, which is %d", local, l, whole, w)
 	}
 	return nil
 }

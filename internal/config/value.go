@@ -179,8 +179,8 @@ func (k *Key) canonicalList(value string) (string, bool) {
 	if k.rule.oneOf == nil {
 		return canon, true
 	}
-	for i, item := range items {
-		if !slices.Contains(k.rule.oneOf, item) || slices.Contains(items[:i], item) {
+	for _, item := range items {
+		if !slices.Contains(k.rule.oneOf, item) {
 			return "", false
 		}
 	}
@@ -217,7 +217,7 @@ func (k *Key) want() string {
 		}
 		return words
 	case k.Type == TypeList && k.rule.oneOf != nil:
-		return "a list of different values out of " + strings.Join(k.rule.oneOf, ", ")
+		return "a list out of " + strings.Join(k.rule.oneOf, ", ")
 	case k.Type == TypeString || k.Type == TypeList:
 		return k.rule.words
 	}
