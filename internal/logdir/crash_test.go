@@ -207,18 +207,31 @@ func crashConfig() commitlog.Config {
 	return c
 }
 
-// checkAll compares the logs with what must be there, and takes over what is.
+// problem reports what no crash explains.
+func (w *world) problem(format string, args ...any) {
+	w.t.Helper()
+	if !w.crashed() {
+		w.t.Errorf(format, args...)
+	}
+}
+
+// checkAll compares the logs with what must be there, and takes over what is. Tasks of the
+// logs run meanwhile, and may meet the crash.
 func (w *world) checkAll(m *Manager) {
 	for _, d := range m.dirs {
+		d.mu.Lock()
 		if len(d.mu.parked) > 0 || d.mu.err != nil {
-			w.t.Errorf("%s: left out %v, failure %v", d.path, d.mu.parked, d.mu.err)
+			w.problem("%s: left out %v, failure %v", d.path, d.mu.parked, d.mu.err)
 		}
+		d.mu.Unlock()
 	}
 	for p, want := range w.logs {
 		l := m.Log(p)
 		switch {
+		case w.crashed():
+			return
 		case l == nil && want.created && !want.deleted:
-			w.t.Errorf("%v is gone", p)
+			w.problem("%v is gone", p)
 		case l == nil:
 			delete(w.logs, p)
 		default:
@@ -228,7 +241,7 @@ func (w *world) checkAll(m *Manager) {
 	}
 	for p := range m.Logs() {
 		if w.logs[p] == nil {
-			w.t.Errorf("%v is there: it was deleted, or never created", p)
+			w.problem("%v is there: it was deleted, or never created", p)
 		}
 	}
 }
@@ -237,17 +250,17 @@ func (w *world) checkLog(l *commitlog.Log, want *crashLog) {
 	p, o := l.Partition(), l.Offsets()
 	w.note("%v: start %d high watermark %d end %d, flushed %d appended %d", p, o.LogStart, o.HighWatermark, o.End, want.flushed, len(want.values))
 	if err := l.Check(); err != nil {
-		w.t.Errorf("%v: %v", p, err)
+		w.problem("%v: %v", p, err)
 	}
 	if o.End < want.flushed || o.End > int64(len(want.values)) {
-		w.t.Errorf("%v: log end %d, want %d to %d", p, o.End, want.flushed, len(want.values))
+		w.problem("%v: log end %d, want %d to %d", p, o.End, want.flushed, len(want.values))
 		return
 	}
 	if id := l.TopicID(); id != want.id {
-		w.t.Errorf("%v: topic id %v, want %v", p, id, want.id)
+		w.problem("%v: topic id %v, want %v", p, id, want.id)
 	}
 	if o.LogStart > want.start {
-		w.t.Errorf("%v: log start %d, want at most %d", p, o.LogStart, want.start)
+		w.problem("%v: log start %d, want at most %d", p, o.LogStart, want.start)
 	}
 	want.values = want.values[:o.End]
 	w.checkRecords(l, want)
@@ -259,24 +272,24 @@ func (w *world) checkRecords(l *commitlog.Log, want *crashLog) {
 	for next < o.End {
 		r, err := l.Read(next, 1, commitlog.ReadLogEnd, true)
 		if err != nil {
-			w.t.Errorf("%v: read %d: %v", l.Partition(), next, err)
+			w.problem("%v: read %d: %v", l.Partition(), next, err)
 			return
 		}
 		bytes := make([]byte, r.Slice.Size())
 		_, err = r.Slice.ReadAt(bytes, 0)
 		r.Slice.Release()
 		if err != nil {
-			w.t.Errorf("%v: read %d: %v", l.Partition(), next, err)
+			w.problem("%v: read %d: %v", l.Partition(), next, err)
 			return
 		}
 		b, err := record.First(bytes)
 		if err != nil {
-			w.t.Errorf("%v: read %d: %v", l.Partition(), next, err)
+			w.problem("%v: read %d: %v", l.Partition(), next, err)
 			return
 		}
 		for r, err := range b.Records() {
 			if err != nil || r.Offset >= o.LogStart && binary.BigEndian.Uint64(r.Value) != want.values[r.Offset] {
-				w.t.Errorf("%v: offset %d: got %x, %v, want %x", l.Partition(), r.Offset, r.Value, err, want.values[r.Offset])
+				w.problem("%v: offset %d: got %x, %v, want %x", l.Partition(), r.Offset, r.Value, err, want.values[r.Offset])
 				return
 			}
 		}

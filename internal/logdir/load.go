@@ -220,24 +220,18 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 	return nil
 }
 
-// loadLog opens one log, puts it aside or parks it. An error takes the directory offline.
+// loadLog opens one log, and then parks it or puts it aside if that must be. An error takes
+// the directory offline.
 func (l *loading) loadLog(d *dir, at location) error {
 	m, p := l.m, at.partition
-	id, err := m.topicID(at.path)
-	if err == nil && l.o.Keep != nil && !l.o.Keep(p, id) {
-		return l.putAside(d, at)
+	log, err := l.open(d, p, uuid.Zero)
+	if err == nil && l.o.Keep != nil && !l.o.Keep(p, log.TopicID()) {
+		return errors.Join(log.Close(), l.putAside(d, at))
 	}
-	var log *commitlog.Log
-	var read [checkpointKinds]int64
-	if err == nil {
-		if id.IsZero() && l.o.TopicID != nil {
-			id = l.o.TopicID(p.Topic)
+	if err == nil && log.TopicID().IsZero() && l.o.TopicID != nil {
+		if err = log.Close(); err == nil {
+			log, err = l.open(d, p, l.o.TopicID(p.Topic))
 		}
-		read = d.foundOffsets(p)
-		o := m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
-		o.RecoveryPoint, o.LogStartOffset = max(read[recoveryPoints], 0), max(read[logStarts], 0)
-		o.Clean = d.startedClean
-		log, err = commitlog.Open(o)
 	}
 	if isDamage(err) {
 		m.logger.Error("damaged log left out", "partition", p, "dir", at.path, "err", err)
@@ -247,14 +241,25 @@ func (l *loading) loadLog(d *dir, at location) error {
 	if err != nil {
 		return err
 	}
-	if read[highWatermarks] >= 0 {
-		log.SetHighWatermark(read[highWatermarks])
+	e := entry{log, d, d.foundOffset(highWatermarks, p)}
+	if e.loadedHighWatermark >= 0 {
+		log.SetHighWatermark(e.loadedHighWatermark)
 	}
-	if err := m.put(p, entry{log, d, read[highWatermarks]}); err != nil {
+	if err := m.put(p, e); err != nil {
 		return errors.Join(err, log.Close())
 	}
 	d.unpark(p)
 	return nil
+}
+
+// open opens a log as the checkpoints and the marker say. A zero id is whatever the log's
+// directory says.
+func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
+	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
+	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
+	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
+	o.Clean = d.startedClean
+	return commitlog.Open(o)
 }
 
 // isDamage reports whether the bytes of a log are wrong, not the disk.
@@ -263,27 +268,14 @@ func isDamage(err error) bool {
 		errors.Is(err, commitlog.ErrInconsistentTopicID)
 }
 
-// topicID reads the topic id of a partition's directory, zero if it has none.
-func (m *Manager) topicID(path string) (uuid.UUID, error) {
-	metadata, err := checkpoint.ReadPartitionMetadata(m.cfg.FS, partitionMetadata(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return uuid.Zero, nil
-	}
-	return metadata.TopicID, err
-}
-
-// foundOffsets returns what the checkpoints said of a log, -1 where they said nothing.
-func (d *dir) foundOffsets(p topic.Partition) (found [checkpointKinds]int64) {
+// foundOffset returns what a checkpoint said of a log at start, -1 for nothing.
+func (d *dir) foundOffset(k checkpointKind, p topic.Partition) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k, entries := range d.mu.found {
-		offset, ok := entries[p]
-		if !ok {
-			offset = -1
-		}
-		found[k] = offset
+	if offset, ok := d.mu.found[k][p]; ok {
+		return offset
 	}
-	return found
+	return -1
 }
 
 // logOptions are what every log of a directory has in common. The log counts as new and

@@ -74,7 +74,3 @@ func (d *dir) file(name string) string { return filepath.Join(d.path, name) }
 
 func (d *dir) metaProperties() string { return d.file(checkpoint.MetaPropertyFile) }
 func (d *dir) cleanShutdown() string  { return d.file(checkpoint.CleanShutdown) }
-
-func partitionMetadata(path string) string {
-	return filepath.Join(path, checkpoint.PartitionMetadataFile)
-}
