@@ -26,6 +26,20 @@ const (
 	InvalidRegistration                         // 119
 )
 
+var kindNames = [...]string{
+	"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION", "TOPIC_ALREADY_EXISTS", "INVALID_PARTITIONS",
+	"INVALID_REPLICATION_FACTOR", "INVALID_REPLICA_ASSIGNMENT", "INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION",
+	"STALE_BROKER_EPOCH", "UNKNOWN_TOPIC_ID", "DUPLICATE_BROKER_REGISTRATION", "BROKER_ID_NOT_REGISTERED", "INVALID_REGISTRATION",
+}
+
+// String returns the name of Kafka's error code.
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(kindNames) {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return kindNames[k]
+}
+
 // An Error is a refusal. Nothing was changed.
 type Error struct {
 	Kind    Kind

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +35,6 @@ type snapshotStore struct {
 	log     *metadataLog
 	current func() (snapshotID, uint64)                   // newest snapshot and its raft index
 	taken   func(id snapshotID, index uint64, size int64) // makes one the newest
-	logger  *slog.Logger
 }
 
 func (s *snapshotStore) path(id snapshotID) string {
@@ -162,8 +160,8 @@ func (s *snapshotStore) checkpoints() ([]snapshotID, error) {
 // prune removes the checkpoints that nobody can use any more: those before the start of the
 // log, and the bootstrap one with the first of them. The newest one stays.
 func (s *snapshotStore) prune() error {
-	start, newest := s.log.start(), snapshotID{}
-	newest, _ = s.current()
+	start := s.log.start()
+	newest, _ := s.current()
 	ids, err := s.checkpoints()
 	if err != nil {
 		return err
