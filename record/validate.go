@@ -66,7 +66,7 @@ func Validate(set []byte, o *ValidateOptions) (Validated, error) {
 	if err != nil {
 		return Validated{}, err
 	}
-	v := validation{o: o, maxTimestamp: -1}
+	v := validation{o: *o, maxTimestamp: -1}
 	target := o.TargetCodec
 	if target == AsProduced {
 		target = sourceCodec
@@ -185,7 +185,7 @@ const recordErrorsMax = 1000
 
 // A validation collects what is found while going over records.
 type validation struct {
-	o            *ValidateOptions
+	o            ValidateOptions // a copy, so that the caller's stays on its stack
 	maxTimestamp int64
 	faults       *InvalidRecordError // nil while there is none
 }
@@ -239,7 +239,7 @@ func (v *validation) checkRecords(b Batch, c *cursor) error {
 
 // checkRecord checks the key and the timestamp of one record.
 func (v *validation) checkRecord(index int32, hasKey bool, timestamp int64, claims TimestampType) {
-	o := v.o
+	o := &v.o
 	v.maxTimestamp = max(v.maxTimestamp, timestamp)
 	switch {
 	case o.Compacted && !hasKey:
