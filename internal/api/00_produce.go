@@ -22,9 +22,6 @@ import (
 // AdminUtils.ADMIN_CLIENT_ID).
 const adminClientID = "__admin_client"
 
-// recordErrorsMax bounds how many records of a batch an answer blames one by one.
-const recordErrorsMax = 100
-
 // A producing is the work on one Produce request. The answer is written while the request
 // is read: the error code and the offsets of a partition that has to wait are changed
 // afterwards, at their place. It is pooled.
@@ -314,7 +311,7 @@ func (p *producing) writeBlame(w *wire.Response, err error) {
 	var records []record.RecordError
 	var invalid *record.InvalidRecordError
 	if errors.As(err, &invalid) {
-		records = invalid.Records[:min(len(invalid.Records), recordErrorsMax)]
+		records = invalid.Records
 	}
 	w.Buf = wire.AppendArrayLen(w.Buf, len(records), p.flexible)
 	for i := range records {
