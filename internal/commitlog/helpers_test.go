@@ -24,14 +24,13 @@ func testOptions(fs vfs.FS) Options {
 	c := DefaultConfig()
 	c.IndexIntervalBytes = 200
 	return Options{
-		FS:         fs,
-		Dir:        "/data/t-0",
-		Partition:  topic.Partition{Topic: "t"},
-		TopicID:    testTopicID,
-		Config:     c,
-		Now:        func() time.Time { return testTime },
-		Logger:     slog.New(slog.DiscardHandler),
-		Background: func(task func()) { task() },
+		FS:        fs,
+		Dir:       "/data/t-0",
+		Partition: topic.Partition{Topic: "t"},
+		TopicID:   testTopicID,
+		Config:    c,
+		Now:       func() time.Time { return testTime },
+		Logger:    slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -55,6 +54,7 @@ func openLog(t testing.TB, o Options) *Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		l.background.Wait()
 		if l.Failed() == nil {
 			mustCheck(t, l)
 		}

@@ -40,11 +40,13 @@ type Options struct {
 	Logger               *slog.Logger
 
 	// DeleteLater runs remove after the delay. It may drop it at shutdown: files to be
-	// deleted are renamed already and the next Open removes them. Nil runs it at once.
+	// deleted are renamed already and the next Open removes them. Nil runs it at once. The
+	// same rule holds as for OnFailure.
 	DeleteLater func(delay time.Duration, remove func())
 
-	// Background runs a task that a log wants done soon but not now: syncing what a roll
-	// sealed. Nil starts a goroutine, which Close waits for.
+	// Background runs a task that a log wants done soon: syncing what a roll sealed. It is
+	// called with locks of the log held, so it returns before the task has run. Nil starts a
+	// goroutine, which Close waits for.
 	Background func(task func())
 
 	// OnFailure is called once, when a failed operation makes the log refuse writes. The
