@@ -1,0 +1,139 @@
+package replica
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+)
+
+func fetchOf(names ...string) (list []FetchPartition) {
+	for _, n := range names {
+		list = append(list, FetchPartition{Name: []byte(n), LeaderEpoch: NoEpoch, LastFetchedEpoch: -1})
+	}
+	return list
+}
+
+func order(s *Session) string {
+	var names []string
+	for _, f := range s.Append(nil) {
+		names = append(names, string(f.Name))
+	}
+	return fmt.Sprint(names)
+}
+
+func TestSessionOrder(t *testing.T) {
+	c := NewSessions(SessionOptions{Slots: 1, EvictionAge: time.Minute})
+	s := c.Open(fetchOf("a", "b", "c"), false, false)
+	f := func(want string) {
+		t.Helper()
+		if got := order(s); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	f("[a b c]")
+	s.Forget([]byte("b"), topicID(0), 0)
+	s.Forget([]byte("nobody"), topicID(0), 0)
+	f("[a c]")
+	d := fetchOf("d")
+	s.Update(&d[0])
+	f("[a c d]")
+	s.Forget([]byte("a"), topicID(0), 0)
+	s.Forget([]byte("d"), topicID(0), 0)
+	f("[c]")
+	s.Forget([]byte("c"), topicID(0), 0)
+	f("[]")
+	if id := c.Done(s); id != 0 || c.Len() != 0 {
+		t.Errorf("an empty session is kept as %d", id)
+	}
+}
+
+func TestSessionEpochs(t *testing.T) {
+	c := NewSessions(SessionOptions{Slots: 1, EvictionAge: time.Minute})
+	s := c.Open(fetchOf("a"), false, false)
+	_, err := c.Acquire(s.ID, 1, false)
+	wantError(t, err, ErrSessionEpoch) // still in use by the request that opened it
+	c.Done(s)
+	s.epoch = 1<<31 - 1
+	for _, epoch := range []int32{1<<31 - 1, 1, 2} {
+		if _, err := c.Acquire(s.ID, epoch+1, false); err == nil {
+			t.Errorf("epoch %d is accepted, want %d", epoch+1, epoch)
+		}
+		got, err := c.Acquire(s.ID, epoch, false)
+		if err != nil {
+			t.Fatalf("epoch %d: %v", epoch, err)
+		}
+		c.Done(got)
+	}
+	_, err = c.Acquire(s.ID, 3, true)
+	wantError(t, err, ErrSessionTopicID)
+	_, err = c.Acquire(s.ID, 3, false)
+	wantError(t, err, ErrSessionNotFound)
+}
+
+func TestSessionEviction(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := NewSessions(SessionOptions{Slots: 2, EvictionAge: time.Minute, Now: func() time.Time { return now }})
+	open := func(privileged bool, names ...string) *Session {
+		s := c.Open(fetchOf(names...), false, privileged)
+		if s != nil {
+			c.Done(s)
+		}
+		return s
+	}
+	small, large := open(false, "a"), open(false, "a", "b", "c")
+	if open(false, "a", "b") != nil {
+		t.Error("a young session was evicted")
+	}
+	now = now.Add(30 * time.Second)
+	follower := open(true, "a")
+	if follower == nil {
+		t.Fatal("a follower got no session")
+	}
+	if _, err := c.Acquire(small.ID, 1, false); err != ErrSessionNotFound {
+		t.Errorf("the smallest session was not the one to go: %v", err)
+	}
+	now = now.Add(50 * time.Second) // large is 80 s old and 80 s unused
+	if open(false, "a") == nil {
+		t.Fatal("a session that was not used for long was not evicted")
+	}
+	if _, err := c.Acquire(large.ID, 1, false); err != ErrSessionNotFound {
+		t.Errorf("the stale session was not the one to go: %v", err)
+	}
+	if NewSessions(SessionOptions{}).Open(fetchOf("a"), false, false) != nil {
+		t.Error("a cache without slots gave one")
+	}
+}
+
+func TestSessionChanged(t *testing.T) {
+	c := NewSessions(SessionOptions{Slots: 1})
+	s := c.Open(fetchOf("a", "b"), false, false)
+	f := s.Append(nil)[0]
+	at := func(hw, start int64) {
+		f.Result = FetchResult{Read: commitlog.ReadResult{Offsets: &commitlog.Offsets{HighWatermark: hw, LogStart: start}}}
+	}
+	want := func(want bool) {
+		t.Helper()
+		if got := f.Changed(); got != want {
+			t.Errorf("Changed() = %t, want %t", got, want)
+		}
+		if want {
+			s.Sent(f)
+		}
+	}
+	at(5, 0)
+	want(true)
+	want(false)
+	at(6, 0)
+	want(true)
+	at(6, 1)
+	want(true)
+	want(false)
+	f.Result = FetchResult{Err: ErrNotLeaderOrFollower}
+	want(true)
+	want(true)
+	at(6, 1)
+	want(true) // after an error, once more
+	want(false)
+}
