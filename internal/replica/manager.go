@@ -207,7 +207,7 @@ func (m *Manager) roleOf(mp *metadata.Partition) *Role {
 // error it has none and is offline.
 func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
 	p := &Partition{id: t.partition(i), topicID: t.ID, log: m.o.Logs.Log(t.partition(i))}
-	if p.log != nil {
+	if p.log != nil && p.log.TopicID() == t.ID {
 		return p, nil
 	}
 	dir, _ := mp.Directory(m.o.NodeID)

@@ -30,7 +30,7 @@ const sessionPartitionsMax = 100_000
 // SessionOptions are the bounds of a cache of fetch sessions.
 type SessionOptions struct {
 	Slots       int              // max.incremental.fetch.session.cache.slots; 0: no sessions
-	EvictionAge time.Duration    // min.incremental.fetch.session.eviction.ms
+	EvictionAge time.Duration    // min.incremental.fetch.session.eviction.ms; 0: Kafka's 2 minutes
 	Now         func() time.Time // nil: time.Now
 }
 
@@ -50,6 +50,9 @@ type Sessions struct {
 func NewSessions(o SessionOptions) *Sessions {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.EvictionAge == 0 {
+		o.EvictionAge = 2 * time.Minute
 	}
 	c := &Sessions{o: o}
 	c.mu.byID = map[int32]*Session{}

@@ -228,14 +228,15 @@ func (s *Server) reap() {
 
 func (c *Conn) reap(now int64) {
 	idle := now - c.lastTick.Load()
-	switch limit := int64(c.server.cfg.IdleTimeout / time.Second); {
+	limit := c.server.cfg.IdleTimeout
+	switch {
 	case c.readingLong.Load() && idle > stalledAfter:
 		c.nc.Close()
 	case c.busy.Load() || c.queued.Load() > 0:
 		if idle > 1 && c.hungUp() {
 			c.cancel()
 		}
-	case limit >= 0 && idle > limit:
+	case limit >= 0 && time.Duration(idle)*time.Second > limit:
 		c.nc.Close()
 	}
 }
