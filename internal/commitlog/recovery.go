@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gregor-kafka/gregor/record"
@@ -132,10 +133,14 @@ func (r *recovery) endBefore(i int) (int64, error) {
 
 // isHole reports whether records between the end so far and segment i were lost in the
 // crash: a tail, or a whole segment, that had not reached the disk when the ones behind it
-// had. Below the recovery point and in compacted logs, gaps are where records were removed.
+// had. Below the recovery point and in compacted logs, gaps are where records were removed;
+// a gap too large for one segment is one that a roll or a split has named.
 func (r *recovery) isHole(i int) bool {
+	if i == 0 || r.log.config.Load().Compact {
+		return false
+	}
 	base := r.segments[i].BaseOffset()
-	return i > 0 && base > r.end && base > r.point && !r.log.config.Load().Compact
+	return base > r.end && base > r.point && base-r.segments[i-1].BaseOffset() <= math.MaxInt32
 }
 
 // recoverSegment checks one segment and moves the end behind what is good of it.
@@ -166,8 +171,11 @@ func (r *recovery) recoverSegment(s *segment.Segment) (cut int64, err error) {
 	return cut, nil
 }
 
+// noteEpoch enters epochs that the file had not learned of. It may know the last one by a
+// later offset, from before a truncation.
 func (r *recovery) noteEpoch(b record.Batch) {
-	if e, ok := r.log.epochs.latest(); b.Magic() >= 2 && (!ok || b.LeaderEpoch() > e.Epoch) {
+	e, ok := r.log.epochs.latest()
+	if b.Magic() >= 2 && (!ok || b.LeaderEpoch() > e.Epoch || b.LeaderEpoch() == e.Epoch && b.BaseOffset() < e.StartOffset) {
 		r.log.epochs.assign(b.LeaderEpoch(), b.BaseOffset())
 	}
 }
