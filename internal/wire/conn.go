@@ -34,6 +34,7 @@ type Conn struct {
 	out    Response
 	req    Request
 	client string // the last client id, so that it is not allocated for every request
+	alone  int    // requests in a row that came when all before them were answered
 
 	queue  chan *Response // deferred answers and those behind them; nil until needed
 	queued atomic.Int32   // answers in queue or being sent by the responder
@@ -151,6 +152,10 @@ func (c *Conn) handle(frame []byte) error {
 	c.out.begin(r.CorrelationID, r.Key != apiVersionsKey && r.Flexible())
 	err = c.server.cfg.Handler.Handle(c.ctx, r, &c.out)
 	r.Body = nil
+	queued := c.queued.Load() > 0
+	if c.alone++; queued || c.in.pipelined() || c.in.long != nil {
+		c.alone = 0
+	}
 	switch {
 	case err != nil:
 		c.out.rewind()
@@ -158,14 +163,32 @@ func (c *Conn) handle(frame []byte) error {
 	case c.out.dropped:
 		c.out.rewind()
 		return nil
-	case c.out.deferred != nil || c.queued.Load() > 0:
+	case queued, c.out.deferred != nil && c.alone < aloneMin:
 		return c.enqueue()
+	case c.out.deferred != nil:
+		if err := c.finish(); err != nil {
+			c.out.rewind()
+			return err
+		}
 	}
 	c.out.end()
 	if len(c.out.Buf) >= flushSize || len(c.out.files) > 0 {
 		return c.flush()
 	}
 	return nil
+}
+
+// aloneMin is how many answers in a row a client must have waited for until we believe that
+// it will wait for the next one too.
+const aloneMin = 8
+
+// finish waits for a deferred answer here: the client sends nothing meanwhile, and handing
+// the answer to another goroutine would only cost time.
+func (c *Conn) finish() error {
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	return c.out.deferred.Finish(c.ctx, &c.out)
 }
 
 // flush sends everything that was gathered and gives the buffer back.

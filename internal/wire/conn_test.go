@@ -212,6 +212,30 @@ func TestDeferredAnswersStayInOrder(t *testing.T) {
 	}
 }
 
+// A client that waits for each answer is served by one goroutine, also when answers are
+// deferred, until it pipelines.
+func TestDeferredAnswersToPatientClient(t *testing.T) {
+	_, addr := startServer(t, Config{Handler: handlerFunc(func(ctx context.Context, r *Request, w *Response) error {
+		done := make(chan struct{})
+		close(done)
+		w.Defer(waitFor{done, fmt.Sprint(r.CorrelationID)})
+		return nil
+	})})
+	c := dial(t, addr)
+	for i := range int32(3 * aloneMin) {
+		c.Write(frame(i, nil))
+		wantAnswer(t, c, i, fmt.Append(nil, i))
+	}
+	var burst []byte
+	for i := range int32(10) {
+		burst = append(burst, frame(i, nil)...)
+	}
+	c.Write(burst)
+	for i := range int32(10) {
+		wantAnswer(t, c, i, fmt.Append(nil, i))
+	}
+}
+
 // A client that goes away while its answers wait leaves nothing behind (TestMain checks).
 func TestDisconnectWhileDeferred(t *testing.T) {
 	never := make(chan struct{})

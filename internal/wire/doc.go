@@ -19,13 +19,15 @@
 //     waits for the next request: an idle connection holds a goroutine and no buffer.
 //     Frames that fit are handled in place; larger ones are read into a buffer of their own
 //     that counts against Config.BufferBytes.
-//   - Answers gather in one buffer until the socket has no further request ready, or the
-//     handler is about to wait, or the buffer is long.
+//   - Answers to a client that pipelines gather in one buffer until the socket has no
+//     further request ready, or the handler is about to wait, or the buffer is long. Others
+//     get theirs before the next read.
 //   - A stretch of a file (Response.AppendSlice) of at least 64 KiB is sent by sendfile,
 //     between the bytes around it. A shorter one is read right behind them.
 //   - An answer that must wait for the disk or for followers (Response.Defer) goes to a
 //     second goroutine, started at the first such answer, while the first one reads on.
-//     Answers that follow queue up behind it.
+//     Answers that follow queue up behind it. For a client that never sends the next request
+//     before it has the answer, the first goroutine waits itself.
 //
 // # Bounds
 //

@@ -21,8 +21,8 @@ const (
 type Deferred interface {
 	// Ready reports whether Finish would return at once.
 	Ready() bool
-	// Finish waits and appends the rest of the body. It is called once, from another goroutine
-	// than the Handler and after it. An error closes the connection.
+	// Finish waits and appends the rest of the body. It is called once, after the Handler
+	// returned and perhaps from another goroutine. An error closes the connection.
 	Finish(ctx context.Context, w *Response) error
 }
 
