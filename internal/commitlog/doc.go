@@ -18,7 +18,8 @@
 //	leader-epoch-checkpoint   where each leader epoch began
 //	partition.metadata        the id of the topic
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
-//	*.cleaned, *.swap         a compaction under way
+//	*.cleaned, *.swap         a compaction or a split under way
+//	*.stranded                segments found behind a hole; not part of the log
 //
 // # An append
 //
@@ -38,7 +39,7 @@
 //   - Files leave the log one at a time, each renamed to .deleted and durable before the
 //     next: oldest first for retention, newest first for truncation. So no crash leaves a
 //     hole, and a hole above the recovery point is data that a crash has lost: what is
-//     behind it goes too.
+//     behind it is put aside, as *.stranded.
 //   - A torn tail above the recovery point is cut and counted in a warning.
 //   - Files below the recovery point, and all files after a clean stop, are trusted.
 //

@@ -140,6 +140,21 @@ func TestEmptyDirectoryBeginsAtLogStart(t *testing.T) {
 	wantOffsets(t, openLog(t, o), 500, 500, 500, 500)
 }
 
+// A segment that is missing strands what is behind it: not served, and not deleted.
+func TestHoleStrands(t *testing.T) {
+	mem := vfs.NewMem()
+	o := threeSegments(t, mem)
+	o.RecoveryPoint = 1
+	must(t, mem.Remove(dir+logName(2)))
+	openLog(t, o)
+	if _, err := mem.Stat(dir + logName(4) + StrandedSuffix); err != nil {
+		t.Error(err)
+	}
+	o.Config.Compact = true // there it is where compaction took all
+	must(t, mem.Rename(dir+logName(4)+StrandedSuffix, dir+logName(4)))
+	wantOffsets(t, openLog(t, o), 0, 0, 0, 6)
+}
+
 // Producers are the same after a recovery, with snapshots at each base and the end.
 func TestRecoveryOfProducers(t *testing.T) {
 	mem := vfs.NewMem()

@@ -83,8 +83,9 @@ func (r *recovery) check() error {
 	for ; i < len(r.segments); i++ {
 		s := r.segments[i]
 		if r.isHole(i) {
-			l.logger.Error("records are lost: segments behind the gap are removed",
-				"partition", l.partition, "offset", r.end, "next", s.BaseOffset())
+			if err := r.strandFrom(i); err != nil {
+				return err
+			}
 			break
 		}
 		cut, err := r.recoverSegment(s)
@@ -212,6 +213,25 @@ func (r *recovery) snapshotAt(base int64) error {
 		return nil
 	}
 	return l.mu.snapshots.write(r.producers)
+}
+
+// strandFrom takes the segments from i on, behind a hole, out of the log, last one first.
+// Their files stay, with a suffix that nobody reads: the hole may be one that an operator
+// made.
+func (r *recovery) strandFrom(i int) error {
+	l := r.log
+	l.logger.Error("records are lost: what is behind the gap is put aside", "partition", l.partition,
+		"offset", r.end, "next", r.segments[i].BaseOffset(), "segments", len(r.segments)-i, "suffix", StrandedSuffix)
+	for _, s := range slices.Backward(r.segments[i:]) {
+		if err := s.ChangeSuffix("", StrandedSuffix); err != nil {
+			return err
+		}
+		if err := errors.Join(l.fs.SyncDir(l.mu.dir), s.Close()); err != nil {
+			return err
+		}
+	}
+	r.segments = r.segments[:i]
+	return nil
 }
 
 // dropFrom removes the segments from i on, last one first.
