@@ -14,7 +14,7 @@ import (
 // Readers, look-ups and flushes run beside appends, rolls and retention. Each reader sees
 // whole batches, in order, below the limit it was given.
 func TestReadersBesideWriter(t *testing.T) {
-	const appends = 2000
+	const appends = 300
 	o := testOptions(vfs.NewMem())
 	o.Config.SegmentBytes = 2000
 	o.Config.RetentionBytes = 8000
