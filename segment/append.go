@@ -23,8 +23,8 @@ func (s *Segment) Append(set []byte) error {
 		return err
 	}
 	defer f.release()
-	s.dirty.Store(true)
 	n, err := f.WriteAt(set, size)
+	s.dirty.Store(true) // after the write: a Flush beside it may have taken the mark away
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,9 @@ func (s *Segment) trimLog() error {
 		return err
 	}
 	defer f.release()
+	err = trimFile(f, s.size.Load())
 	s.dirty.Store(true)
-	return trimFile(f, s.size.Load())
+	return err
 }
 
 // Flush makes durable what was appended before the call: the bytes of .log, the names of the

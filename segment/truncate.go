@@ -31,8 +31,9 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	}
 	cut = s.size.Load() - fr.position
 	s.size.Store(fr.position)
+	err = f.Truncate(fr.position)
 	s.dirty.Store(true)
-	if err := f.Truncate(fr.position); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	s.bytes = 0

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // AppendOptions say who appends.
@@ -227,7 +226,7 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	o := l.offsets.Load()
 	active := o.active()
 	start := position{s.first, active, active.Size()}
-	if err := appendMarked(active, s.bytes); err != nil {
+	if err := active.Append(s.bytes); err != nil {
 		return AppendInfo{}, l.fail("append", err)
 	}
 	if s.hasProducer {
@@ -248,16 +247,6 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 		Count:          s.count,
 		FlushTo:        l.flushTarget(s.last+1, c),
 	}, nil
-}
-
-// appendMarked appends to s and makes sure that the next Flush syncs the bytes. A segment
-// marks itself before it writes, and a Flush that runs beside the write takes the mark away
-// without having the bytes; the empty append, which writes nothing, marks it again.
-func appendMarked(s *segment.Segment, set []byte) error {
-	if err := s.Append(set); err != nil {
-		return err
-	}
-	return s.Append(nil)
 }
 
 // applyProducersLocked tells the producer state about batches that were written at start.
