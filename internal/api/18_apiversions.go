@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/wire"
 )
 
@@ -33,7 +34,32 @@ func (s *Server) apiVersions(_ context.Context, r *Request, req *kmsg.ApiVersion
 			resp.ApiKeys = append(resp.ApiKeys, key)
 		}
 	}
+	s.addFeatures(resp)
 	return resp, nil
+}
+
+// supportedFeatures are the features (KIP-584) whose levels this broker understands. What a
+// cluster of Kafka's has finalized beyond them is not told: clients would use it.
+var supportedFeatures = []struct {
+	name     string
+	min, max int16
+}{
+	{metadata.MetadataVersion, metadata.LevelMin, metadata.LevelCurrent},
+}
+
+func (s *Server) addFeatures(resp *kmsg.ApiVersionsResponse) {
+	img := s.Metadata()
+	resp.FinalizedFeaturesEpoch = max(img.Offset, 0) // Java ignores the features of a negative one
+	for _, f := range supportedFeatures {
+		supported := kmsg.NewApiVersionsResponseSupportedFeature()
+		supported.Name, supported.MinVersion, supported.MaxVersion = f.name, f.min, f.max
+		resp.SupportedFeatures = append(resp.SupportedFeatures, supported)
+		if level := img.Feature(f.name); level > 0 {
+			finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
+			finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = f.name, level, level
+			resp.FinalizedFeatures = append(resp.FinalizedFeatures, finalized)
+		}
+	}
 }
 
 // apiVersionsTooNew answers a version that we do not know. The client reads the answer as

@@ -465,6 +465,29 @@ func TestApiVersions(t *testing.T) {
 	}
 }
 
+// A short body that claims a long array must not cost the memory of that array.
+func TestHostileArrayLength(t *testing.T) {
+	n := startNode(t, vfs.NewMem(), "data", nil)
+	for _, a := range n.apis {
+		if a == nil {
+			continue
+		}
+		for _, length := range [][]byte{{0x7f, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {0x80, 0x80, 0x80, 0x04}} {
+			body := bytes.Repeat(length, 20)
+			r := &Request{Key: a.key, Version: a.max, Listener: testListener, Body: body}
+			if a.key != apiVersionsKey {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				n.Handle(context.Background(), r, new(wire.Response))
+				runtime.ReadMemStats(&after)
+				if grown := after.TotalAlloc - before.TotalAlloc; grown > 1<<20 {
+					t.Errorf("key %d: %d bytes allocated for a body of %d", a.key, grown, len(body))
+				}
+			}
+		}
+	}
+}
+
 // What cannot be read closes its connection, and no other.
 func TestMalformedRequests(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)

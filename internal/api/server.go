@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -109,12 +110,35 @@ func (s *Server) find(key int16) *api {
 	return s.apis[key]
 }
 
-// Bodies that are decoded into structs are bounded below the size of a request: a short
-// array of the protocol is a long one in memory.
+// Bodies that are decoded into structs are bounded below the size of a request: an array
+// that takes a byte of the body for each element takes up to some hundred in memory.
 const (
-	structBodyMax = 8 << 20
-	opaqueBodyMax = 32 << 20 // JoinGroup and SyncGroup carry bytes of the clients
+	structBodyMax = 4 << 20
+	opaqueBodyMax = 16 << 20  // JoinGroup and SyncGroup carry bytes of the clients
+	longBody      = 256 << 10 // one longer body is decoded at a time
 )
+
+// decoding is held while a long body is decoded.
+var decoding sync.Mutex
+
+// decode reads a body into a struct.
+func decode(req kmsg.Request, body []byte) error {
+	limit := structBodyMax
+	if key := kmsg.Key(req.Key()); key == kmsg.JoinGroup || key == kmsg.SyncGroup {
+		limit = opaqueBodyMax
+	}
+	if len(body) > limit {
+		return fmt.Errorf("%w: a body of %d bytes, at most %d are allowed", errMalformed, len(body), limit)
+	}
+	if len(body) > longBody {
+		decoding.Lock()
+		defer decoding.Unlock()
+	}
+	if err := req.ReadFrom(body); err != nil {
+		return fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return nil
+}
 
 // handle adapts a function of kmsg's structs.
 func handle[Q, A any, PQ interface {
@@ -125,17 +149,10 @@ func handle[Q, A any, PQ interface {
 	kmsg.Response
 }](f func(ctx context.Context, r *Request, req PQ) (PA, error)) handler {
 	return func(ctx context.Context, r *Request, w *wire.Response) error {
-		limit := structBodyMax
-		if r.Key == int16(kmsg.JoinGroup) || r.Key == int16(kmsg.SyncGroup) {
-			limit = opaqueBodyMax
-		}
-		if len(r.Body) > limit {
-			return fmt.Errorf("%w: a body of %d bytes, at most %d are allowed", errMalformed, len(r.Body), limit)
-		}
 		req := PQ(new(Q))
 		req.SetVersion(r.Version)
-		if err := req.ReadFrom(r.Body); err != nil {
-			return fmt.Errorf("%w: %w", errMalformed, err)
+		if err := decode(req, r.Body); err != nil {
+			return err
 		}
 		if err := w.Flush(); err != nil { // f may block
 			return err
