@@ -519,3 +519,22 @@ func TestMalformedRequests(t *testing.T) {
 		t.Errorf("high watermark %d: a broken request was appended", got.HighWatermark)
 	}
 }
+
+// What a handler keeps of its request does not change when the next one is read.
+func TestDecodedRequestMayBeKept(t *testing.T) {
+	req := kmsg.NewPtrSyncGroupRequest()
+	assignment := kmsg.NewSyncGroupRequestGroupAssignment()
+	assignment.MemberID, assignment.MemberAssignment = "m", []byte("assignment")
+	req.GroupAssignment = append(req.GroupAssignment, assignment)
+	req.SetVersion(5)
+	body := req.AppendTo(nil)
+	kept := kmsg.NewPtrSyncGroupRequest()
+	kept.SetVersion(5)
+	if err := decode(kept, body); err != nil {
+		t.Fatal(err)
+	}
+	clear(body)
+	if got := kept.GroupAssignment[0]; got.MemberID != "m" || string(got.MemberAssignment) != "assignment" {
+		t.Errorf("got %+v", got)
+	}
+}

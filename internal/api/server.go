@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,8 @@ const (
 // decoding is held while a long body is decoded.
 var decoding sync.Mutex
 
-// decode reads a body into a struct.
+// decode reads a body into a struct, which may be kept: kmsg's byte slices are views of what
+// it reads, so that is a copy.
 func decode(req kmsg.Request, body []byte) error {
 	limit := structBodyMax
 	if key := kmsg.Key(req.Key()); key == kmsg.JoinGroup || key == kmsg.SyncGroup {
@@ -134,7 +136,7 @@ func decode(req kmsg.Request, body []byte) error {
 		decoding.Lock()
 		defer decoding.Unlock()
 	}
-	if err := req.ReadFrom(body); err != nil {
+	if err := req.ReadFrom(bytes.Clone(body)); err != nil {
 		return fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return nil
