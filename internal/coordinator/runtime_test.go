@@ -11,9 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memLog keeps batches in memory.
 type memLog struct {

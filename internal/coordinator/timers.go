@@ -62,9 +62,6 @@ func (t *Timers[K]) PopDue(now time.Time) (key K, ok bool) {
 	return n.key, true
 }
 
-// Len is the number of keys that have a deadline.
-func (t *Timers[K]) Len() int { return len(t.heap) }
-
 type timerHeap[K comparable] []*timer[K]
 
 func (h timerHeap[K]) Len() int { return len(h) }

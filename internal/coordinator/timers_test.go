@@ -49,8 +49,8 @@ func TestTimersModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				at, ok := timers.Next()
 				wantAt, wantOK := earliest()
-				if ok != wantOK || !at.Equal(wantAt) || timers.Len() != len(model) {
-					t.Fatalf("next %v, %v of %d, want %v, %v of %d", at, ok, timers.Len(), wantAt, wantOK, len(model))
+				if ok != wantOK || !at.Equal(wantAt) || len(timers.byKey) != len(model) {
+					t.Fatalf("next %v, %v of %d, want %v, %v of %d", at, ok, len(timers.byKey), wantAt, wantOK, len(model))
 				}
 			},
 		})

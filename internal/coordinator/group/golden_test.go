@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A goldenLog serves partition files that a Kafka broker wrote. It takes no appends.
 type goldenLog string

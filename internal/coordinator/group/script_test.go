@@ -442,8 +442,14 @@ func describeRecord(r coordinator.Record) string {
 	return fmt.Sprintf("type %d %q", k, r.Key[2:])
 }
 
+// testingT is what *testing.T and *rapid.T share.
+type testingT interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // checkInvariants looks for states that no sequence of requests may lead to.
-func (w *world) checkInvariants(t *testing.T) {
+func (w *world) checkInvariants(t testingT) {
 	t.Helper()
 	for id, g := range w.shard.groups {
 		if g.id != id || len(g.byID) != len(g.members) {
