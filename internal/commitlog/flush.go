@@ -92,6 +92,16 @@ func (l *Log) runSync(sync func() error) error {
 	return err
 }
 
+// awaitSync returns when no sync runs that began before.
+func (l *Log) awaitSync() {
+	f := &l.flush
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.running {
+		f.done.Wait()
+	}
+}
+
 // A syncJob is what one sync has to do, captured under the mutex.
 type syncJob struct {
 	end         int64              // everything below is durable after it

@@ -381,9 +381,11 @@ func (l *Log) startSegmentLocked(c *Config) {
 // RenameDir moves the log to another directory of the same parent: to the -delete name of
 // a partition on its way out, or from a -future name to the live one.
 func (l *Log) RenameDir(dir string) error {
-	if err := l.prepare(); err != nil {
-		return err
-	}
+	return l.syncOnce(func() error { return l.renameDir(dir) })
+}
+
+// renameDir runs as a sync does, so that none looks for files under the old name.
+func (l *Log) renameDir(dir string) error {
 	if err := l.syncEpochs(); err != nil {
 		return err
 	}

@@ -167,6 +167,7 @@ func (l *Log) retire(dir string, segments []*segment.Segment) error {
 	}
 	delay := time.Duration(l.config.Load().FileDeleteDelayMs) * time.Millisecond
 	l.deleteLater(delay, func() {
+		l.awaitSync() // one that runs may still have the segments
 		for _, s := range segments {
 			if err := s.Remove(); err != nil {
 				l.logger.Warn("file not deleted", "partition", l.partition, "err", err)
