@@ -37,7 +37,7 @@ A data directory that Apache Kafka wrote is opened in place (stop Kafka first).`
 			if err := logTo(cmd.ErrOrStderr(), level, &o); err != nil {
 				return err
 			}
-			gregor.TuneGC()
+			gregor.LimitMemory()
 			b, err := gregor.Start(cmd.Context(), o)
 			if err != nil {
 				return err
