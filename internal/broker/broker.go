@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -277,7 +276,9 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 		MaxRequestSize:      c.Int("socket.request.max.bytes"),
 		MaxConnections:      c.Int("max.connections"),
 		MaxConnectionsPerIP: c.Int("max.connections.per.ip"),
-		IdleTimeout:         time.Duration(c.Long("connections.max.idle.ms")) * time.Millisecond,
+		IdleTimeout:         milliseconds(c.Long("connections.max.idle.ms")),
+		SendBufferBytes:     socketBuffer(c, "socket.send.buffer.bytes"),
+		ReceiveBufferBytes:  socketBuffer(c, "socket.receive.buffer.bytes"),
 		Logger:              b.logger,
 	})
 	b.onStop(b.server.Shutdown)
@@ -285,6 +286,15 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 		b.server.Serve(l.name, l.socket)
 	}
 	return nil
+}
+
+// socketBuffer is the size of a socket's buffer if one was set. Kafka's default of 100 KiB
+// would switch off the kernel's own sizing, which is better.
+func socketBuffer(c *config.Broker, key string) int {
+	if !c.IsSet(key) {
+		return 0
+	}
+	return max(c.Int(key), 0)
 }
 
 func (b *Broker) newAPI() *api.Server {
