@@ -62,7 +62,7 @@ func (s *settings) validate(r metadata.ConfigResource, configs map[string]string
 	case metadata.ResourceBroker:
 		return s.now().ValidateDynamic(configs, r.Name != "")
 	case metadata.ResourceGroup:
-		return config.ValidateGroup(configs)
+		return s.now().ValidateGroup(configs)
 	case metadata.ResourceClientMetrics:
 		return config.ValidateClientMetrics(configs)
 	}

@@ -58,9 +58,6 @@ func (b *Broker) ValidateTopic(overrides map[string]string) error {
 	return b.Topic(overrides).checkTogether()
 }
 
-// ValidateGroup checks the settings of a group (resource type 32).
-func ValidateGroup(overrides map[string]string) error { return validate(ScopeGroup, overrides) }
-
 // ValidateClientMetrics checks a client metrics subscription (resource type 16).
 func ValidateClientMetrics(overrides map[string]string) error {
 	return validate(ScopeClientMetrics, overrides)
