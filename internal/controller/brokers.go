@@ -70,21 +70,21 @@ func compareIDs(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
 func checkRegistration(img *metadata.Image, r Registration) error {
 	switch {
 	case r.ID < 0:
-		return refuse(InvalidRegistration, "Broker id %d is negative.", r.ID)
+		return refuse(InvalidRegistration, "broker id %d: want at least 0", r.ID)
 	case r.IncarnationID.IsZero():
-		return refuse(InvalidRegistration, "Broker %d has no incarnation id.", r.ID)
+		return refuse(InvalidRegistration, "broker %d comes without an incarnation id", r.ID)
 	case len(r.Endpoints) == 0:
-		return refuse(InvalidRegistration, "Broker %d has no listener.", r.ID)
+		return refuse(InvalidRegistration, "broker %d comes without a listener", r.ID)
 	case len(r.LogDirs) == 0:
-		return refuse(InvalidRegistration, "No directories specified in request")
+		return refuse(InvalidRegistration, "broker %d comes without a log directory", r.ID)
 	}
 	seen := map[uuid.UUID]bool{}
 	for _, dir := range r.LogDirs {
 		if dir.IsReserved() {
-			return refuse(InvalidRegistration, "Reserved directory ID in request")
+			return refuse(InvalidRegistration, "directory id %s is reserved", dir)
 		}
 		if seen[dir] {
-			return refuse(InvalidRegistration, "Duplicate directory ID in request")
+			return refuse(InvalidRegistration, "directory id %s is there twice", dir)
 		}
 		seen[dir] = true
 	}
@@ -99,7 +99,7 @@ func checkForeignDirs(img *metadata.Image, r Registration, dirs map[uuid.UUID]bo
 		}
 		for _, dir := range b.LogDirs {
 			if dirs[dir] {
-				return refuse(InvalidRegistration, "Broker %d is already registered with directory %s", b.ID, dir)
+				return refuse(InvalidRegistration, "directory %[2]s belongs to broker %[1]d", b.ID, dir)
 			}
 		}
 	}
@@ -156,9 +156,9 @@ func (c *Controller) AllocateProducerIDs(ctx context.Context, broker int32, brok
 	img := c.opts.Quorum.Image()
 	switch b := img.Broker(broker); {
 	case b == nil:
-		return 0, 0, refuse(BrokerIDNotRegistered, "Broker %d is not registered.", broker)
+		return 0, 0, refuse(BrokerIDNotRegistered, "broker %d is not registered", broker)
 	case b.Epoch != brokerEpoch:
-		return 0, 0, refuse(StaleBrokerEpoch, "Expected broker epoch %d, but got broker epoch %d", b.Epoch, brokerEpoch)
+		return 0, 0, refuse(StaleBrokerEpoch, "broker epoch is %d, the request has %d", b.Epoch, brokerEpoch)
 	}
 	first = img.NextProducerID
 	record := &metadata.ProducerIdsRecord{BrokerID: broker, BrokerEpoch: brokerEpoch, NextProducerID: first + producerIDBlock}

@@ -97,7 +97,7 @@ func countResources[T any](list []T, resource func(T) metadata.ConfigResource) m
 }
 
 func duplicateResource() error {
-	return refuse(InvalidRequest, "Each resource must appear at most once.")
+	return refuse(InvalidRequest, "the resource is there twice")
 }
 
 func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Record, error) {
@@ -112,7 +112,7 @@ func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Rec
 	touched := map[string]bool{}
 	for _, change := range r.Changes {
 		if touched[change.Key] {
-			return nil, refuse(InvalidRequest, "Error due to duplicate config keys")
+			return nil, refuse(InvalidRequest, "key %s is there twice", change.Key)
 		}
 		touched[change.Key] = true
 		if err := applyChange(after, r.Resource, change, o); err != nil {
@@ -132,17 +132,16 @@ func applyChange(after map[string]string, r metadata.ConfigResource, c ConfigCha
 		delete(after, c.Key)
 		return nil
 	case c.Op < ConfigSet || c.Op > ConfigSubtract:
-		return refuse(InvalidRequest, "Unknown operation type %d for config %s", c.Op, c.Key)
+		return refuse(InvalidRequest, "operation %d on key %s: want 0 (set), 1 (delete), 2 (append) or 3 (subtract)", c.Op, c.Key)
 	case c.Value == nil:
-		return refuse(InvalidRequest, "Null value not supported for : %s", c.Key)
+		return refuse(InvalidRequest, "key %s has no value: delete it to reset it", c.Key)
 	case c.Op == ConfigSet:
 		after[c.Key] = *c.Value
 		return nil
 	}
 	current, isList := o.ListConfig(r, c.Key)
 	if !isList {
-		name := map[ConfigOp]string{ConfigAppend: "APPEND", ConfigSubtract: "SUBTRACT"}[c.Op]
-		return refuse(InvalidConfig, "Can't %s to key %s because its type is not LIST.", name, c.Key)
+		return refuse(InvalidConfig, "key %s is not a list: it can be set or deleted, nothing else", c.Key)
 	}
 	if set, ok := after[c.Key]; ok {
 		current = set
@@ -214,7 +213,7 @@ func checkResource(img *metadata.Image, r metadata.ConfigResource) error {
 	switch r.Type {
 	case metadata.ResourceTopic:
 		if img.Topic(r.Name) == nil {
-			return refuse(UnknownTopicOrPartition, "The topic '%s' does not exist.", r.Name)
+			return unknownTopic(r.Name)
 		}
 	case metadata.ResourceBroker:
 		if r.Name == "" {
@@ -222,17 +221,17 @@ func checkResource(img *metadata.Image, r metadata.ConfigResource) error {
 		}
 		id, err := strconv.ParseInt(r.Name, 10, 32)
 		if err != nil {
-			return refuse(InvalidRequest, "Invalid broker name %q", r.Name)
+			return refuse(InvalidRequest, "broker %q: want the number of a broker, or nothing for all of them", r.Name)
 		}
 		if img.Broker(int32(id)) == nil {
-			return refuse(BrokerIDNotRegistered, "No broker with id %d found.", id)
+			return refuse(BrokerIDNotRegistered, "broker %d is not registered", id)
 		}
 	case metadata.ResourceClientMetrics, metadata.ResourceGroup:
 		if r.Name == "" {
-			return refuse(InvalidRequest, "Default resources are not allowed for configs of type %d.", r.Type)
+			return refuse(InvalidRequest, "resources of type %d have no defaults for all of them: name one", r.Type)
 		}
 	default:
-		return refuse(InvalidRequest, "Unsupported config resource type %d.", r.Type)
+		return refuse(InvalidRequest, "resources of type %d have no configs", r.Type)
 	}
 	return nil
 }

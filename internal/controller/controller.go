@@ -74,5 +74,5 @@ func (c *Controller) commitLocked(ctx context.Context, records []metadata.Record
 const recordsMax = 10000
 
 func tooMany() error {
-	return refuse(PolicyViolation, "Excessively large number of partitions per request.")
+	return refuse(PolicyViolation, "one request would write more than %d metadata records: ask for less at a time", recordsMax)
 }

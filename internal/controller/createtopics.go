@@ -119,11 +119,11 @@ func newTopicNames(topics []NewTopic) topicNames {
 func (n topicNames) check(img *metadata.Image, name string) error {
 	switch {
 	case n.count[name] > 1:
-		return refuse(InvalidRequest, "Duplicate topic name.")
+		return refuse(InvalidRequest, "the topic is there twice")
 	case name == topic.ClusterMetadata:
-		return refuse(InvalidRequest, "Creation of internal topic %s is prohibited.", name)
+		return refuse(InvalidRequest, "topic %s is the broker's own and cannot be created by a client", name)
 	case img.Topic(name) != nil:
-		return refuse(TopicAlreadyExists, "Topic '%s' already exists.", name)
+		return refuse(TopicAlreadyExists, "topic %s already exists", name)
 	}
 	if err := topic.ValidateName(name); err != nil {
 		return refuse(InvalidTopic, "%v", err)
@@ -133,7 +133,7 @@ func (n topicNames) check(img *metadata.Image, name string) error {
 		other = n.created[topic.CollisionKey(name)]
 	}
 	if other != "" {
-		return refuse(InvalidTopic, "Topic '%s' collides with existing topic: %s", name, other)
+		return refuse(InvalidTopic, "topic %s would share its metrics with topic %s: . and _ count as the same there", name, other)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func newTopicConfigs(t NewTopic, o *Options) (map[string]string, error) {
 	}
 	if len(null) > 0 {
 		slices.Sort(null)
-		return nil, refuse(InvalidConfig, "Null value not supported for topic configs: %s", strings.Join(null, ","))
+		return nil, refuse(InvalidConfig, "configs without a value: %s", strings.Join(null, ","))
 	}
 	if err := o.ValidateConfigs(metadata.ConfigResource{Type: metadata.ResourceTopic, Name: t.Name}, configs); err != nil {
 		return nil, refuse(InvalidConfig, "%v", err)
@@ -191,23 +191,23 @@ func newTopicConfigs(t NewTopic, o *Options) (map[string]string, error) {
 func assign(t NewTopic, place *placer) ([][]int32, error) {
 	switch {
 	case len(t.Assignments) == 0 && (t.ReplicationFactor < -1 || t.ReplicationFactor == 0):
-		return nil, refuse(InvalidReplicationFactor, "Replication factor must be larger than 0, or -1 to use the default value.")
+		return nil, refuse(InvalidReplicationFactor, "replication factor %d: want at least 1, or -1 for the default", t.ReplicationFactor)
 	case len(t.Assignments) == 0 && (t.Partitions < -1 || t.Partitions == 0):
-		return nil, refuse(InvalidPartitions, "Number of partitions was set to an invalid non-positive value.")
+		return nil, refuse(InvalidPartitions, "%d partitions: want at least 1, or -1 for the default", t.Partitions)
 	case len(t.Assignments) == 0:
 		return place.choose(0, int(t.Partitions), int(t.ReplicationFactor))
 	case t.ReplicationFactor != -1:
-		return nil, refuse(InvalidRequest, "A manual partition assignment was specified, but replication factor was not set to -1.")
+		return nil, refuse(InvalidRequest, "replicas are assigned by hand: want replication factor -1, not %d", t.ReplicationFactor)
 	case t.Partitions != -1:
-		return nil, refuse(InvalidRequest, "A manual partition assignment was specified, but numPartitions was not set to -1.")
+		return nil, refuse(InvalidRequest, "replicas are assigned by hand: want -1 partitions, not %d", t.Partitions)
 	}
 	assignments := make([][]int32, len(t.Assignments))
 	for _, a := range t.Assignments {
 		switch {
 		case a.Partition < 0 || int(a.Partition) >= len(assignments):
-			return nil, refuse(InvalidReplicaAssignment, "partitions should be a consecutive 0-based integer sequence")
+			return nil, refuse(InvalidReplicaAssignment, "the assignment leaves partitions out: want 0, 1, 2 ...")
 		case assignments[a.Partition] != nil:
-			return nil, refuse(InvalidReplicaAssignment, "Found multiple manual partition assignments for partition %d", a.Partition)
+			return nil, refuse(InvalidReplicaAssignment, "partition %d is assigned twice", a.Partition)
 		}
 		if err := place.checkManual(a.Brokers, len(t.Assignments[0].Brokers)); err != nil {
 			return nil, err

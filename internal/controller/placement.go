@@ -59,10 +59,9 @@ func newPlacer(img *metadata.Image) *placer {
 func (p *placer) choose(first, count, factor int) ([][]int32, error) {
 	switch brokers := len(p.active) + len(p.fenced); {
 	case factor > brokers:
-		return nil, refuse(InvalidReplicationFactor, "Unable to replicate the partition %d time(s): The target replication factor of %d "+
-			"cannot be reached because only %d broker(s) are registered.", factor, factor, brokers)
+		return nil, refuse(InvalidReplicationFactor, "replication factor %d: %d brokers are registered", factor, brokers)
 	case len(p.active) == 0:
-		return nil, refuse(InvalidReplicationFactor, "Unable to replicate the partition %d time(s): All brokers are currently fenced.", factor)
+		return nil, refuse(InvalidReplicationFactor, "every registered broker is fenced: none can lead a new partition")
 	}
 	assignments := make([][]int32, count)
 	for n := range assignments {
@@ -91,20 +90,19 @@ func (p *placer) stripe(n, factor int) []int32 {
 // checkManual checks an assignment that a client gave.
 func (p *placer) checkManual(brokers []int32, factor int) error {
 	if len(brokers) == 0 {
-		return refuse(InvalidReplicaAssignment, "The manual partition assignment includes an empty replica list.")
+		return refuse(InvalidReplicaAssignment, "the assignment has a partition without replicas")
 	}
 	sorted := slices.Sorted(slices.Values(brokers))
 	for i, id := range sorted {
 		if p.img.Broker(id) == nil {
-			return refuse(InvalidReplicaAssignment, "The manual partition assignment includes broker %d, but no such broker is registered.", id)
+			return refuse(InvalidReplicaAssignment, "the assignment names broker %d, which is not registered", id)
 		}
 		if i > 0 && sorted[i-1] == id {
-			return refuse(InvalidReplicaAssignment, "The manual partition assignment includes the broker %d more than once.", id)
+			return refuse(InvalidReplicaAssignment, "the assignment names broker %d twice for one partition", id)
 		}
 	}
 	if len(brokers) != factor {
-		return refuse(InvalidReplicaAssignment, "The manual partition assignment includes a partition with %d replica(s), but this is not "+
-			"consistent with previous partitions, which have %d replica(s).", len(brokers), factor)
+		return refuse(InvalidReplicaAssignment, "the assignment has a partition with %d replicas and others with %d", len(brokers), factor)
 	}
 	return nil
 }
@@ -122,8 +120,7 @@ func (p *placer) partition(id uuid.UUID, n int32, brokers []int32) (*metadata.Pa
 		dirs[i] = onlyDirectory(b)
 	}
 	if len(isr) == 0 {
-		return nil, refuse(InvalidReplicaAssignment, "All brokers specified in the manual partition assignment for partition %d are fenced "+
-			"or in controlled shutdown.", n)
+		return nil, refuse(InvalidReplicaAssignment, "partition %d: none of the assigned brokers is active", n)
 	}
 	return &metadata.PartitionRecord{
 		TopicID: id, PartitionID: n, Replicas: brokers, ISR: isr, Leader: isr[0], Directories: dirs,

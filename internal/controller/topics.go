@@ -44,9 +44,9 @@ func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []
 		switch {
 		case t == nil:
 		case count[t.ID] > 1 && topics[i].Name != "":
-			results[i].Err = refuse(InvalidRequest, "Duplicate topic name.")
+			results[i].Err = refuse(InvalidRequest, "the topic is there twice")
 		case count[t.ID] > 1:
-			results[i].Err = refuse(InvalidRequest, "Duplicate topic id.")
+			results[i].Err = refuse(InvalidRequest, "the topic id is there twice")
 		default:
 			records = append(records, &metadata.RemoveTopicRecord{TopicID: t.ID})
 		}
@@ -57,23 +57,23 @@ func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []
 func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
 	switch {
 	case ref.Name != "" && !ref.ID.IsZero():
-		return nil, refuse(InvalidRequest, "You may not specify both topic name and topic id.")
+		return nil, refuse(InvalidRequest, "a topic is given by name or by id, not by both")
 	case ref.Name == "" && ref.ID.IsZero():
-		return nil, refuse(InvalidRequest, "Neither topic name nor id were specified.")
+		return nil, refuse(InvalidRequest, "a topic without name and id")
 	case ref.Name == "":
 		if t := img.TopicByID(ref.ID); t != nil {
 			return t, nil
 		}
-		return nil, refuse(UnknownTopicID, "This server does not host this topic ID.")
+		return nil, refuse(UnknownTopicID, "no topic with id %s", ref.ID)
 	}
 	if t := img.Topic(ref.Name); t != nil {
 		return t, nil
 	}
-	return nil, unknownTopic()
+	return nil, unknownTopic(ref.Name)
 }
 
-func unknownTopic() error {
-	return refuse(UnknownTopicOrPartition, "This server does not host this topic-partition.")
+func unknownTopic(name string) error {
+	return refuse(UnknownTopicOrPartition, "no topic %q", name)
 }
 
 // A PartitionsIncrease asks for Count partitions in all. Assignments, if any, has the brokers
@@ -105,7 +105,7 @@ func createPartitions(img *metadata.Image, topics []PartitionsIncrease) ([]metad
 	place := newPlacer(img)
 	for i, t := range topics {
 		if count[t.Topic] > 1 {
-			results[i] = refuse(InvalidRequest, "Duplicate topic name.")
+			results[i] = refuse(InvalidRequest, "the topic is there twice")
 			continue
 		}
 		added, err := addPartitions(img, t, place)
@@ -122,19 +122,19 @@ func createPartitions(img *metadata.Image, topics []PartitionsIncrease) ([]metad
 func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *placer) ([]metadata.Record, error) {
 	t := img.Topic(increase.Topic)
 	if t == nil {
-		return nil, unknownTopic()
+		return nil, unknownTopic(increase.Topic)
 	}
 	have, want := len(t.Partitions), int(increase.Count)
 	added, given := want-have, increase.Assignments
 	switch {
 	case added == 0:
-		return nil, refuse(InvalidPartitions, "Topic already has %d partition(s).", have)
+		return nil, refuse(InvalidPartitions, "topic %s has %d partitions already", t.Name, have)
 	case added < 0:
-		return nil, refuse(InvalidPartitions, "The topic %s currently has %d partition(s); %d would not be an increase.", t.Name, have, want)
+		return nil, refuse(InvalidPartitions, "topic %s has %d partitions: %d would be fewer", t.Name, have, want)
 	case added > recordsMax:
 		return nil, tooMany()
 	case given != nil && len(given) != added:
-		return nil, refuse(InvalidReplicaAssignment, "Attempted to add %d additional partition(s), but only %d assignment(s) were specified.", added, len(given))
+		return nil, refuse(InvalidReplicaAssignment, "%d partitions are added, but %d are assigned", added, len(given))
 	}
 	factor := len(t.Partitions[0].Replicas)
 	for _, brokers := range given {
