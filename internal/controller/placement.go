@@ -59,7 +59,7 @@ func newPlacer(img *metadata.Image) *placer {
 func (p *placer) choose(first, count, factor int) ([][]int32, error) {
 	switch brokers := len(p.active) + len(p.fenced); {
 	case factor > brokers:
-		return nil, refuse(InvalidReplicationFactor, "replication factor %d: %d brokers are registered", factor, brokers)
+		return nil, refuse(InvalidReplicationFactor, "replication factor %d: want at most the number of registered brokers, %d", factor, brokers)
 	case len(p.active) == 0:
 		return nil, refuse(InvalidReplicationFactor, "every registered broker is fenced: none can lead a new partition")
 	}

@@ -64,7 +64,7 @@ func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
 		if t := img.TopicByID(ref.ID); t != nil {
 			return t, nil
 		}
-		return nil, refuse(UnknownTopicID, "no topic with id %s", ref.ID)
+		return nil, refuse(UnknownTopicID, "no topic has this id")
 	}
 	if t := img.Topic(ref.Name); t != nil {
 		return t, nil
@@ -134,7 +134,7 @@ func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *plac
 	case added > recordsMax:
 		return nil, tooMany()
 	case given != nil && len(given) != added:
-		return nil, refuse(InvalidReplicaAssignment, "%d partitions are added, but %d are assigned", added, len(given))
+		return nil, refuse(InvalidReplicaAssignment, "added partitions: %d, assignments: %d; want as many", added, len(given))
 	}
 	factor := len(t.Partitions[0].Replicas)
 	for _, brokers := range given {
