@@ -21,7 +21,7 @@ type Options[M Machine] struct {
 	MaxBatch int                     // bytes of a batch at most, as the topic's max.message.bytes; default 1 MiB
 	Codec    record.Codec            // of the batches
 	Loaders  int                     // logs that are read at once; default 4
-	Logger   *slog.Logger            // default slog.Default
+	Logger   *slog.Logger            // nil: no log
 }
 
 func (o *Options[M]) setDefaults() {
@@ -29,7 +29,7 @@ func (o *Options[M]) setDefaults() {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.MaxBatch = cmp.Or(o.MaxBatch, 1<<20)
 	o.Loaders = cmp.Or(o.Loaders, 4)

@@ -22,7 +22,7 @@ type Options struct {
 	Dir       string // log directory that holds __cluster_metadata-0 (metadata.log.dir)
 	NodeID    int32
 	ClusterID string
-	Logger    *slog.Logger     // slog.Default() when nil
+	Logger    *slog.Logger     // nil: no log
 	Now       func() time.Time // time.Now when nil
 
 	// SnapshotBytes is how much the log grows before a snapshot is taken, 1 MiB when 0. It is
@@ -83,7 +83,7 @@ type Quorum struct {
 // The caller holds the lock of the log directory.
 func Open(o Options) (*Quorum, error) {
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -22,7 +22,7 @@ type Options struct {
 	MaxBatch   int              // max.message.bytes of the topic; default 1 MiB
 	Codec      record.Codec     // offsets.topic.compression.codec
 	Now        func() time.Time // default time.Now
-	Logger     *slog.Logger     // default slog.Default
+	Logger     *slog.Logger     // nil: no log
 }
 
 // A Coordinator is this broker's part of the group coordinator. All methods may be called
@@ -35,7 +35,7 @@ type Coordinator struct {
 // New returns a coordinator that leads nothing yet.
 func New(o Options) *Coordinator {
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Coordinator{
 		partitions: o.Partitions,
