@@ -23,6 +23,10 @@ var (
 	// ErrUnsupportedCompression says that a codec is unknown, or not allowed in the format.
 	ErrUnsupportedCompression = errors.New("unsupported compression type")
 
+	// ErrUnsupportedForFormat says that the format of the log has no place for what a batch
+	// is: transactional, or of an idempotent producer.
+	ErrUnsupportedForFormat = errors.New("unsupported for the message format")
+
 	// ErrTooLarge says that a batch is larger than max.message.bytes.
 	ErrTooLarge = errors.New("batch too large")
 

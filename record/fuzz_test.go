@@ -97,17 +97,17 @@ func FuzzValidate(f *testing.F) {
 				}
 				continue
 			}
-			if err := v.Set.Verify(); err != nil {
+			if err := Batch(v.Set).Verify(); err != nil {
 				t.Fatal(err)
 			}
-			next := v.Set.BaseOffset()
-			for r, err := range v.Set.Records() {
+			next := Batch(v.Set).BaseOffset()
+			for r, err := range Batch(v.Set).Records() {
 				if err != nil || r.Offset != next {
 					t.Fatalf("got offset %d, %v, want %d", r.Offset, err, next)
 				}
 				next++
 			}
-			if next != v.Set.NextOffset() || v.Count != int(v.Set.Count()) {
+			if next != Batch(v.Set).NextOffset() || v.Count != int(Batch(v.Set).Count()) {
 				t.Fatalf("got %d records, want %d", next, v.Count)
 			}
 			again, err := Validate(bytes.Clone(v.Set), o)

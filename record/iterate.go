@@ -15,16 +15,18 @@ func (b Batch) Records() iter.Seq2[Record, error] { return b.RecordsMax(DefaultM
 // RecordsMax is Records for records that may take up to limit bytes decompressed.
 func (b Batch) RecordsMax(limit int) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		var err error
-		if b.isMessage() {
-			err = b.eachMessage(limit, func(r Record) bool { return yield(r, nil) })
-		} else {
-			err = b.eachRecord(limit, func(r Record) bool { return yield(r, nil) })
-		}
-		if err != nil {
+		if err := b.each(limit, func(r Record) bool { return yield(r, nil) }); err != nil {
 			yield(Record{}, err)
 		}
 	}
+}
+
+// each calls visit for the records of a batch of any format until it returns false.
+func (b Batch) each(limit int, visit func(Record) bool) error {
+	if b.isMessage() {
+		return b.eachMessage(limit, visit)
+	}
+	return b.eachRecord(limit, visit)
 }
 
 // eachRecord calls visit for the records of a v2 batch until it returns false.

@@ -1,18 +1,39 @@
 package record
 
+// walk checks the records of a batch of any format and hands them to take, with offsets
+// counted on from the last walk. What the batch says of its offsets only matters in v2:
+// some clients have never got those in wrappers right (KAFKA-9669). Records are blamed by
+// their index in the batch.
+func (v *validation) walk(b Batch, take func(Record) error) error {
+	index, claims := int32(0), b.TimestampType()
+	var stopped error
+	visit := func(r Record) bool {
+		if delta := r.Offset - b.BaseOffset(); !b.isMessage() && delta != int64(index) {
+			stopped = invalid("record %d has offset delta %d", index, delta)
+			return false
+		}
+		v.checkRecord(index, r.Key != nil, r.Timestamp, claims)
+		index++
+		r.Offset = v.walked
+		v.walked++
+		if err := take(r); err != nil {
+			stopped = &InvalidRecordError{Reason: "set cannot be converted", Err: err}
+		}
+		return stopped == nil
+	}
+	err := b.each(v.o.MaxDecompressed, visit)
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil:
+		return stopped
+	}
+	return v.result()
+}
+
 // recompress makes a v2 batch into one with another codec. Producer, sequence, headers and
 // what kind of batch it is stay.
 func (v *validation) recompress(b Batch, target Codec) (Batch, error) {
-	s := scratches.Get().(*scratch)
-	defer s.release()
-	c, err := b.open(s, v.o.MaxDecompressed)
-	if err != nil {
-		return nil, err
-	}
-	again := c
-	if err := v.checkRecords(b, &c); err != nil {
-		return nil, err
-	}
 	o := v.builderOptions(target)
 	o.LeaderEpoch = b.LeaderEpoch()
 	o.Transactional, o.Control = b.IsTransactional(), b.IsControl()
@@ -20,18 +41,8 @@ func (v *validation) recompress(b Batch, target Codec) (Batch, error) {
 		o.Producer = &Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()}
 	}
 	builder := NewBuilder(o)
-	claims, r := b.TimestampType(), Record{}
-	for again.next() {
-		r.Offset = int64(again.offsetDelta)
-		r.Timestamp = b.BaseTimestamp() + again.timestampDelta
-		if claims == LogAppendTime {
-			r.Timestamp = b.MaxTimestamp()
-		}
-		r.Key, r.Value = again.key.of(again.records), again.value.of(again.records)
-		r.Headers = appendHeaders(r.Headers[:0], again.records, &again.layout)
-		if err := builder.Append(r); err != nil {
-			return nil, &InvalidRecordError{Reason: "batch cannot be compressed anew", Err: err}
-		}
+	if err := v.walk(b, builder.Append); err != nil {
+		return nil, err
 	}
 	return builder.Build(), nil
 }
@@ -46,37 +57,24 @@ func (v *validation) builderOptions(target Codec) BuilderOptions {
 	}
 }
 
-// convert makes a set of messages, format v0 or v1, into one v2 batch. Offsets are counted
-// from 0, whatever the set says: some clients have never got those in wrappers right
-// (KAFKA-9669). Records are blamed by their index in their wrapper.
+// convert makes a set of messages, format v0 or v1, into one v2 batch.
 func (v *validation) convert(set []byte, target Codec) (Batch, error) {
 	builder := NewBuilder(v.builderOptions(target))
-	for b, err := range Batches(set) {
-		if err != nil {
-			return nil, err
-		}
-		if err := v.convertMessage(builder, b); err != nil {
-			return nil, err
-		}
+	if err := v.walkSet(set, builder.Append); err != nil {
+		return nil, err
 	}
 	return builder.Build(), nil
 }
 
-func (v *validation) convertMessage(builder *Builder, b Batch) error {
-	index := int32(0)
-	var full error
-	err := b.eachMessage(v.o.MaxDecompressed, func(r Record) bool {
-		v.checkRecord(index, r.Key != nil, r.Timestamp, b.TimestampType())
-		index++
-		r.Offset = int64(builder.Count())
-		full = builder.Append(r)
-		return full == nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case full != nil:
-		return &InvalidRecordError{Reason: "set cannot be converted", Err: full}
+// walkSet walks over all batches of a set.
+func (v *validation) walkSet(set []byte, take func(Record) error) error {
+	for b, err := range Batches(set) {
+		if err != nil {
+			return err
+		}
+		if err := v.walk(b, take); err != nil {
+			return err
+		}
 	}
-	return v.result()
+	return nil
 }

@@ -21,6 +21,7 @@ const AsProduced Codec = -1
 // ValidateOptions are what a leader's rules for new records depend on. All of it is read
 // only, so that a log may use one for all its appends.
 type ValidateOptions struct {
+	Magic         int8  // format of the log: 0, 1 or 2 (message.format.version)
 	Now           int64 // ms since 1970
 	Origin        Origin
 	TargetCodec   Codec // compression.type, AsProduced for producer
@@ -37,17 +38,22 @@ type ValidateOptions struct {
 	MaxDecompressed int  // of the records of a batch; 0 is DefaultMaxDecompressed
 }
 
-// Validated is what may be appended once it has its base offset and leader epoch.
+// Validated is what may be appended once Stamp gave it its offsets.
 type Validated struct {
-	// Set is exactly one v2 batch with offsets from 0: the bytes that were given, stamped
-	// in place, or new ones if they were Rebuilt.
-	Set             Batch
-	Rebuilt         bool // converted from an older format, or compressed anew
+	// Set is exactly one v2 batch with offsets from 0, or, in a log of format v0 or v1, a
+	// wrapper or messages: the bytes that were given, stamped in place, or new ones if they
+	// were Rebuilt.
+	Set             []byte
+	Magic           int8
+	Rebuilt         bool // converted or compressed anew
+	Converted       bool // to another format
 	SourceCodec     Codec
 	Count           int
 	LastOffsetDelta int32
 	MaxTimestamp    int64
 	LogAppendTime   int64 // Options.Now if the timestamp type is LogAppendTime, else -1
+
+	wrapped *wrappedSet // what Stamp has to compress, or nil
 }
 
 // Validate applies the rules for what a leader takes from a client or coordinator, as
@@ -57,19 +63,23 @@ type Validated struct {
 // was.
 //
 // Errors: *CorruptError; *InvalidRecordError, with the records to blame if it is them;
-// *TooLargeError.
+// *TooLargeError; ErrUnsupportedForFormat; ErrUnsupportedCompression.
 //
-// A v2 batch that has the topic's codec is left as it is but for the stamps, and nothing
-// is allocated for an uncompressed one. Any other set is made into one v2 batch.
+// A batch that has the log's format and the topic's codec is left as it is but for the
+// stamps, and nothing is allocated for an uncompressed v2 one. Any other set is made into
+// what the log has: one v2 batch, one message per record, or one wrapper.
 func Validate(set []byte, o *ValidateOptions) (Validated, error) {
 	first, sourceCodec, set, err := scanSet(set, o)
 	if err != nil {
 		return Validated{}, err
 	}
-	v := validation{o: *o, maxTimestamp: -1}
 	target := o.TargetCodec
 	if target == AsProduced {
 		target = sourceCodec
+	}
+	v := validation{o: *o, maxTimestamp: -1}
+	if o.Magic < 2 {
+		return v.validateMessages(set, first, sourceCodec, target)
 	}
 	var b Batch
 	rebuilt := true
@@ -88,38 +98,61 @@ func Validate(set []byte, o *ValidateOptions) (Validated, error) {
 	if rebuilt && tooLarge(b, o) {
 		return Validated{}, &TooLargeError{Size: len(b), Max: o.MaxMessageBytes}
 	}
-	result := Validated{
+	return Validated{
 		Set:             b,
+		Magic:           2,
 		Rebuilt:         rebuilt,
+		Converted:       first.isMessage(),
 		SourceCodec:     sourceCodec,
 		Count:           int(b.Count()),
 		LastOffsetDelta: b.LastOffsetDelta(),
 		MaxTimestamp:    b.MaxTimestamp(),
-		LogAppendTime:   -1,
-	}
+		LogAppendTime:   o.logAppendTime(),
+	}, nil
+}
+
+func (o *ValidateOptions) logAppendTime() int64 {
 	if o.TimestampType == LogAppendTime {
-		result.LogAppendTime = o.Now
+		return o.Now
 	}
-	return result, nil
+	return -1
+}
+
+// Stamp gives the set the offsets from base on, and a v2 batch its leader epoch. That
+// changes bytes of the set that no CRC covers, save for a compressed set of format v0: its
+// inner offsets are absolute, so it is compressed only now. The error is a *TooLargeError.
+func (v *Validated) Stamp(base int64, leaderEpoch int32) error {
+	if v.Magic == 2 {
+		b := Batch(v.Set)
+		b.SetBaseOffset(base)
+		b.SetLeaderEpoch(leaderEpoch)
+		return nil
+	}
+	return v.stampMessages(base)
 }
 
 // scanSet checks the batches of a set without looking inside, and returns the first, the
-// codec of the last compressed one, and the set without an incomplete tail.
+// codec of the last compressed one, and the set without an incomplete tail. Sizes and
+// checksums of all come before anything else.
 func scanSet(set []byte, o *ValidateOptions) (first Batch, codec Codec, whole []byte, err error) {
 	size := 0
+	var mixed error
 	for size < len(set) {
 		b, err := First(set[size:])
 		if err == ErrShort {
 			break
 		}
 		if err == nil {
-			err = checkBatch(b, first, o)
+			err = checkFrame(b, o)
 		}
 		if err != nil {
 			return nil, None, nil, at(size, err)
 		}
 		if first == nil {
 			first = b
+		}
+		if b.Magic() != first.Magic() && mixed == nil {
+			mixed = invalid("batch of format v%d after one of v%d", b.Magic(), first.Magic())
 		}
 		if c := b.Codec(); c != None {
 			codec = c
@@ -131,51 +164,51 @@ func scanSet(set []byte, o *ValidateOptions) (first Batch, codec Codec, whole []
 		err = invalid("no batch at all")
 	case len(first) < size && (!first.isMessage() || codec != None):
 		err = invalid("more than one batch")
+	case mixed != nil:
+		err = mixed
+	default:
+		err = checkHeader(first, codec, o)
 	}
 	return first, codec, set[:size], err
 }
 
-// checkBatch checks size, checksum and header of a batch; first is nil or the set's first.
-func checkBatch(b, first Batch, o *ValidateOptions) error {
+// checkFrame checks the size and the checksum of a batch.
+func checkFrame(b Batch, o *ValidateOptions) error {
 	switch {
 	case o.Origin == Client && !b.isMessage() && b.BaseOffset() != 0:
 		return invalid("base offset %d, must be 0", b.BaseOffset())
 	case tooLarge(b, o):
 		return &TooLargeError{Size: len(b), Max: o.MaxMessageBytes}
 	}
-	if err := b.checkCRC(); err != nil {
-		return err
-	}
-	switch codec := b.Codec(); {
-	case first != nil && b.Magic() != first.Magic():
-		return invalid("batch of format v%d after one of v%d", b.Magic(), first.Magic())
-	case codec > Zstd:
-		return &InvalidRecordError{Reason: fmt.Sprintf("codec %d", codec), Err: ErrUnsupportedCompression}
-	case b.isMessage():
-		return nil
-	}
-	return checkHeader(b, o)
+	return b.checkCRC()
 }
 
 func tooLarge(b Batch, o *ValidateOptions) bool {
 	return o.MaxMessageBytes > 0 && len(b) > o.MaxMessageBytes
 }
 
-// checkHeader checks the fields of a v2 batch against each other.
-func checkHeader(b Batch, o *ValidateOptions) error {
+// checkHeader checks the fields of the first batch against each other and against the
+// format of the log.
+func checkHeader(b Batch, codec Codec, o *ValidateOptions) error {
 	switch {
+	case codec > Zstd:
+		return &InvalidRecordError{Reason: fmt.Sprintf("codec %d", codec), Err: ErrUnsupportedCompression}
+	case b.isMessage():
+		return nil
 	case b.LastOffsetDelta() < 0:
 		return invalid("offset range [%d, %d]", b.BaseOffset(), b.LastOffset())
 	case b.Count() <= 0:
 		return invalid("record count %d", b.Count())
 	case b.Count()-1 != b.LastOffsetDelta():
 		return invalid("%d records in offset range [%d, %d]", b.Count(), b.BaseOffset(), b.LastOffset())
-	case o.Origin != Client:
-		return nil
-	case b.IsControl():
+	case o.Origin == Client && b.IsControl():
 		return invalid("clients may not write control records")
-	case b.ProducerID() != -1 && b.BaseSequence() < 0:
+	case o.Origin == Client && b.ProducerID() != -1 && b.BaseSequence() < 0:
 		return invalid("sequence %d of producer %d", b.BaseSequence(), b.ProducerID())
+	case o.Magic < 2 && b.IsTransactional():
+		return fmt.Errorf("%w: transactional records in format v%d", ErrUnsupportedForFormat, o.Magic)
+	case o.Magic < 2 && b.ProducerID() != -1:
+		return fmt.Errorf("%w: records of an idempotent producer in format v%d", ErrUnsupportedForFormat, o.Magic)
 	}
 	return nil
 }
@@ -187,6 +220,7 @@ const recordErrorsMax = 1000
 type validation struct {
 	o            ValidateOptions // a copy, so that the caller's stays on its stack
 	maxTimestamp int64
+	walked       int64               // records that walk handed over
 	faults       *InvalidRecordError // nil while there is none
 }
 

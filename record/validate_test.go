@@ -14,7 +14,7 @@ import (
 
 // options returns those of a topic with default configuration at time T.
 func options(change ...func(*ValidateOptions)) *ValidateOptions {
-	o := &ValidateOptions{Now: T, TargetCodec: AsProduced, BeforeMaxMs: math.MaxInt64, AfterMaxMs: 3_600_000, MaxMessageBytes: 1 << 20}
+	o := &ValidateOptions{Magic: 2, Now: T, TargetCodec: AsProduced, BeforeMaxMs: math.MaxInt64, AfterMaxMs: 3_600_000, MaxMessageBytes: 1 << 20}
 	for _, f := range change {
 		f(o)
 	}
@@ -50,8 +50,8 @@ func TestValidateInPlace(t *testing.T) {
 				t.Errorf("%v: batch is not left as it was", codec)
 			}
 			v.Set = nil
-			want := Validated{SourceCodec: codec, Count: 20, LastOffsetDelta: 19, MaxTimestamp: T + 19, LogAppendTime: -1}
-			if diff := cmp.Diff(want, v); diff != "" {
+			want := Validated{Magic: 2, SourceCodec: codec, Count: 20, LastOffsetDelta: 19, MaxTimestamp: T + 19, LogAppendTime: -1}
+			if diff := cmp.Diff(want, v, cmp.AllowUnexported(Validated{})); diff != "" {
 				t.Error(diff)
 			}
 		}
@@ -65,13 +65,13 @@ func TestValidateStamps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.Set.Verify(); err != nil {
+		if err := Batch(v.Set).Verify(); err != nil {
 			t.Error(err)
 		}
-		if v.LogAppendTime != T || v.MaxTimestamp != T || v.Set.TimestampType() != LogAppendTime || &v.Set[0] != &b[0] {
+		if v.LogAppendTime != T || v.MaxTimestamp != T || Batch(v.Set).TimestampType() != LogAppendTime || &v.Set[0] != &b[0] {
 			t.Errorf("%v: got %+v", codec, v)
 		}
-		for _, r := range mustRecords(t, v.Set) {
+		for _, r := range mustRecords(t, Batch(v.Set)) {
 			if r.Timestamp != T {
 				t.Errorf("%v: got timestamp %d, want %d", codec, r.Timestamp, T)
 			}
@@ -80,12 +80,12 @@ func TestValidateStamps(t *testing.T) {
 		// A producer's maximum that is none is put right, and the claim of append time taken back.
 		wrong := binary.BigEndian.AppendUint64(nil, T+7)
 		v, err = Validate(put(plain(BuilderOptions{Codec: codec}, 3, 100), posMaxTimestamp, wrong...), options())
-		if err != nil || v.MaxTimestamp != T+2 || v.Set.Verify() != nil {
+		if err != nil || v.MaxTimestamp != T+2 || Batch(v.Set).Verify() != nil {
 			t.Errorf("%v: got %+v, %v, want maximum %d", codec, v, err, T+2)
 		}
 		claims := plain(BuilderOptions{Codec: codec, TimestampType: LogAppendTime, AppendTime: T - 5}, 3, 100)
 		v, err = Validate(claims, options())
-		if err != nil || v.MaxTimestamp != T-5 || v.Set.TimestampType() != CreateTime || v.Set.Verify() != nil {
+		if err != nil || v.MaxTimestamp != T-5 || Batch(v.Set).TimestampType() != CreateTime || Batch(v.Set).Verify() != nil {
 			t.Errorf("%v: got %+v, %v, want create time", codec, v, err)
 		}
 	}
@@ -107,13 +107,13 @@ func TestValidateRebuilds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v.Rebuilt != (source != target) || v.Set.Codec() != target || v.SourceCodec != source || !bytes.Equal(before, in) {
+			if v.Rebuilt != (source != target) || Batch(v.Set).Codec() != target || v.SourceCodec != source || !bytes.Equal(before, in) {
 				t.Errorf("%v to %v: got %+v", source, target, v)
 			}
-			if err := v.Set.Verify(); err != nil {
+			if err := Batch(v.Set).Verify(); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(mustRecords(t, in), mustRecords(t, v.Set)); diff != "" {
+			if diff := cmp.Diff(mustRecords(t, in), mustRecords(t, Batch(v.Set))); diff != "" {
 				t.Errorf("%v to %v: %s", source, target, diff)
 			}
 			if target == None {
@@ -150,13 +150,13 @@ func TestValidateConverts(t *testing.T) {
 			if magic == 0 {
 				maxTimestamp = -1
 			}
-			if !v.Rebuilt || v.Set.Magic() != 2 || v.Set.Codec() != codec || v.Count != 3 || v.LastOffsetDelta != 2 || v.MaxTimestamp != maxTimestamp {
+			if !v.Rebuilt || Batch(v.Set).Magic() != 2 || Batch(v.Set).Codec() != codec || v.Count != 3 || v.LastOffsetDelta != 2 || v.MaxTimestamp != maxTimestamp {
 				t.Errorf("v%d %v: got %+v", magic, codec, v)
 			}
-			if v.Set.ProducerID() != -1 || v.Set.Verify() != nil {
-				t.Errorf("v%d %v: got producer %d, %v", magic, codec, v.Set.ProducerID(), v.Set.Verify())
+			if Batch(v.Set).ProducerID() != -1 || Batch(v.Set).Verify() != nil {
+				t.Errorf("v%d %v: got producer %d, %v", magic, codec, Batch(v.Set).ProducerID(), Batch(v.Set).Verify())
 			}
-			for i, r := range mustRecords(t, v.Set) {
+			for i, r := range mustRecords(t, Batch(v.Set)) {
 				if r.Offset != int64(i) || string(r.Key) != "key" || r.Value[0] != byte(i) || magic == 1 && r.Timestamp != T+int64(i) {
 					t.Errorf("v%d %v: got %+v", magic, codec, r)
 				}
@@ -171,7 +171,7 @@ func TestValidateConverts(t *testing.T) {
 	if err != nil || v.Count != 3 {
 		t.Fatalf("got %+v, %v, want 3 records", v, err)
 	}
-	for i, r := range mustRecords(t, v.Set) {
+	for i, r := range mustRecords(t, Batch(v.Set)) {
 		if r.Offset != int64(i) {
 			t.Errorf("got offset %d, want %d", r.Offset, i)
 		}

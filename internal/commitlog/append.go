@@ -30,6 +30,9 @@ type AppendInfo struct {
 	// and the offsets are those it has got.
 	Duplicate bool
 
+	// Converted says that the set came in another message format than the log's.
+	Converted bool
+
 	// FlushTo, when above 0, is what the caller must give to Log.FlushTo before it
 	// acknowledges: flush.messages is reached.
 	FlushTo int64
@@ -53,6 +56,7 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 	}
 	c := l.config.Load()
 	vo := record.ValidateOptions{
+		Magic:           c.MessageFormat,
 		Now:             l.now().UnixMilli(),
 		Origin:          o.Origin,
 		TargetCodec:     c.Compression,
@@ -81,10 +85,13 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 	if err := l.usableLocked(); err != nil {
 		return AppendInfo{}, err
 	}
+	if v.Magic < 2 {
+		return l.appendMessagesLocked(v, c)
+	}
 	if len(v.Set) > c.SegmentBytes {
 		return AppendInfo{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrRecordListTooLarge, len(v.Set), c.SegmentBytes)
 	}
-	batch := v.Set
+	batch := record.Batch(v.Set)
 	if batch.ProducerID() >= 0 {
 		if o.Origin == record.Client {
 			if b, ok := l.mu.producers.duplicate(batch); ok {
@@ -96,8 +103,9 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 		}
 	}
 	first := l.offsets.Load().End
-	batch.SetBaseOffset(first)
-	batch.SetLeaderEpoch(leaderEpoch)
+	if err := v.Stamp(first, leaderEpoch); err != nil {
+		return AppendInfo{}, err
+	}
 	s := stampedSet{
 		bytes:        batch,
 		first:        first,
@@ -108,7 +116,7 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 	}
 	l.epochs.assign(leaderEpoch, s.first)
 	info, err := l.writeLocked(&s, c)
-	info.LogAppendTime = v.LogAppendTime
+	info.LogAppendTime, info.Converted = v.LogAppendTime, v.Converted
 	return info, err
 }
 

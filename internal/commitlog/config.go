@@ -31,6 +31,8 @@ type Config struct {
 	MaxCompactionLagMs int64   // max.compaction.lag.ms
 	MinCleanableRatio  float64 // min.cleanable.dirty.ratio
 
+	MessageFormat               int8                 // message.format.version: 0, 1 or 2
+	DownConversion              bool                 // message.downconversion.enable
 	MaxMessageBytes             int                  // max.message.bytes: size limit of a batch, header included
 	MaxDecompressedMessageBytes int                  // max.decompressed.message.bytes
 	Compression                 record.Codec         // compression.type; record.AsProduced for producer
@@ -62,6 +64,8 @@ func DefaultConfig() Config {
 		DeleteRetentionMs:           24 * 3600 * 1000,
 		MaxCompactionLagMs:          math.MaxInt64,
 		MinCleanableRatio:           0.5,
+		MessageFormat:               2,
+		DownConversion:              true,
 		MaxMessageBytes:             1<<20 + record.LogOverhead,
 		MaxDecompressedMessageBytes: math.MaxInt32 - 8,
 		Compression:                 record.AsProduced,

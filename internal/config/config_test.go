@@ -138,7 +138,7 @@ func TestParseWarnings(t *testing.T) {
 	f("num.partitions=3")
 	f("num.partition=3\nmy.own.thing=1\nLOG_DIRS=/x", "unknown configuration keys, ignored: LOG_DIRS (did you mean log.dirs?), my.own.thing, num.partition (did you mean num.partitions?)")
 	f("num.io.threads=4\nlistener.name.plaintext.ssl.client.auth=none", "keys of Kafka that gregor does not use yet: listener.name.plaintext.ssl.client.auth, num.io.threads")
-	f("zookeeper.connect=localhost:2181\nlog.message.format.version=2.8\ninter.broker.protocol.version=3.9", "keys of older Kafka releases, ignored: inter.broker.protocol.version, log.message.format.version, zookeeper.connect")
+	f("zookeeper.connect=localhost:2181\nlog.message.format.version=2.8\ninter.broker.protocol.version=3.9", "keys of older Kafka releases, ignored: inter.broker.protocol.version, zookeeper.connect")
 }
 
 func TestPrecedence(t *testing.T) {
@@ -201,6 +201,7 @@ func TestValidateTopic(t *testing.T) {
 	f("", "retention.ms", "-1", "cleanup.policy", "compact,delete")
 	f("", "retention.bytes", "10", "segment.bytes", "1048576") // KAFKA-4092, KAFKA-4788
 	f("", "message.format.version", "2.8", "message.downconversion.enable", "false")
+	f("message.format.version=new: want a release of Kafka, such as 0.9.0, 0.10.2 or 2.8-IV1", "message.format.version", "new")
 	f("segment.ms=0: want a whole number, at least 1", "segment.ms", "0")          // KAFKA-6637
 	f("retention.ms=abc: want a whole number, at least -1", "retention.ms", "abc") // KAFKA-7781
 	f("retention.ms=-2: want a whole number, at least -1", "retention.ms", "-2")   // KAFKA-7781

@@ -37,6 +37,7 @@ type rule struct {
 
 var (
 	throttlePattern = regexp.MustCompile(`^(\*|\d+:\d+(,\d+:\d+)*|)$`)
+	releasePattern  = regexp.MustCompile(`^(0\.([89]|10|11)|[1-9]\d?)(\.\d+)*(-IV\d+)?$`)
 	resetPattern    = regexp.MustCompile(`^(latest|earliest|by_duration:P.+)$`)
 )
 
@@ -48,6 +49,8 @@ func newRule(t Type, valid string) rule {
 		r.matches, r.words = throttlePattern, `"*" or a list of partition:broker`
 	case strings.HasPrefix(valid, "[latest"):
 		r.matches, r.words = resetPattern, "latest, earliest or by_duration:PnDTnHnMn.nS"
+	case valid == "release":
+		r.matches, r.words = releasePattern, "a release of Kafka, such as 0.9.0, 0.10.2 or 2.8-IV1"
 	case strings.HasPrefix(valid, "non-empty"):
 		r.nonEmpty, r.words = t == TypeString, "a value that is not empty"
 	case strings.Contains(valid, ",..."):

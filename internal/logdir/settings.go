@@ -74,6 +74,8 @@ func LogConfig(t config.Topic) commitlog.Config {
 		MinCompactionLagMs:          t.Long("min.compaction.lag.ms"),
 		MaxCompactionLagMs:          t.Long("max.compaction.lag.ms"),
 		MinCleanableRatio:           t.Double("min.cleanable.dirty.ratio"),
+		MessageFormat:               config.MessageFormat(t.String("message.format.version")),
+		DownConversion:              t.Bool("message.downconversion.enable"),
 		MaxMessageBytes:             t.Int("max.message.bytes"),
 		MaxDecompressedMessageBytes: t.Int("max.decompressed.message.bytes"),
 		Compression:                 codecs[t.String("compression.type")],

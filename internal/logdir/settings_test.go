@@ -29,6 +29,7 @@ func TestLogConfig(t *testing.T) {
 		"compression.lz4.level": "2", "compression.zstd.level": "-3", "message.timestamp.type": "LogAppendTime",
 		"message.timestamp.before.max.ms": "14", "message.timestamp.after.max.ms": "15", "min.insync.replicas": "2",
 		"unclean.leader.election.enable": "true", "preallocate": "true",
+		"message.format.version": "0.10.2", "message.downconversion.enable": "false",
 	}))
 	want := commitlog.Config{
 		SegmentBytes: 1048576, SegmentMs: 2, SegmentJitterMs: 1, SegmentIndexBytes: 83,
@@ -36,7 +37,7 @@ func TestLogConfig(t *testing.T) {
 		FileDeleteDelayMs: 8, Compact: true, DeleteRetentionMs: 9, MinCompactionLagMs: 10,
 		MaxCompactionLagMs: 11, MinCleanableRatio: 0.25, MaxMessageBytes: 12,
 		MaxDecompressedMessageBytes: 13, Compression: record.None, GzipLevel: 1,
-		LZ4Level: 2, ZstdLevel: -3, TimestampType: record.LogAppendTime,
+		LZ4Level: 2, ZstdLevel: -3, MessageFormat: 1, TimestampType: record.LogAppendTime,
 		TimestampBeforeMaxMs: 14, TimestampAfterMaxMs: 15, MinInsyncReplicas: 2,
 		UncleanLeaderElection: true, Preallocate: true,
 	}
