@@ -49,18 +49,10 @@ func newOSFile(name string, fd int) (File, error) {
 func (osFS) Remove(name string) error                   { return os.Remove(name) }
 func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
 func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
-func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return readDir(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (osFS) SetModTime(name string, t time.Time) error  { return os.Chtimes(name, t, t) }
-
-func (osFS) SyncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func (osFS) SyncDir(name string) error                  { return syncDir(name) }
 
 func (osFS) Space(name string) (total, free int64, err error) {
 	var st unix.Statfs_t
