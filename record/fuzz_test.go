@@ -118,6 +118,39 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
+// The same for logs of old formats.
+func FuzzValidateMessages(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, set []byte) {
+		for b, err := range Batches(set) {
+			if err == nil {
+				b.setCRC()
+			}
+		}
+		for _, target := range []Codec{AsProduced, None, LZ4} {
+			for magic := range int8(2) {
+				o := old(magic, to(target), func(o *ValidateOptions) { o.MaxDecompressed = 1 << 20 })
+				v, err := Validate(bytes.Clone(set), o)
+				if err == nil {
+					err = v.Stamp(1<<40, 0)
+				}
+				if err != nil {
+					continue
+				}
+				records := setRecords(t, v.Set)
+				for i, r := range records {
+					if r.Offset != 1<<40+int64(i) {
+						t.Fatalf("record %d has offset %d", i, r.Offset)
+					}
+				}
+				if len(records) != v.Count || Batch(v.Set).Magic() != magic {
+					t.Fatalf("got %d records of format v%d, want %d", len(records), Batch(v.Set).Magic(), v.Count)
+				}
+			}
+		}
+	})
+}
+
 func FuzzDecompress(f *testing.F) {
 	for _, codec := range codecs {
 		for _, sample := range samples()[:8] {

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // SetOptions say how a message set of format v0 or v1 is made.
@@ -70,37 +71,52 @@ func (b *SetBuilder) Build() []byte {
 	if b.count == 0 || b.opts.Codec == None {
 		return b.set
 	}
+	return b.appendTo(nil)
+}
+
+// appendTo appends the wrapper of what was appended before.
+func (b *SetBuilder) appendTo(dst []byte) []byte {
 	timestamp := b.maxTimestamp
 	if b.opts.TimestampType == LogAppendTime {
 		timestamp = b.opts.AppendTime
 	}
-	value := compress(nil, b.set, b.opts.Codec, b.opts.Level, b.opts.Magic)
-	return b.appendMessage(nil, b.lastOffset, timestamp, b.opts.Codec, nil, value)
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	s.buf = compress(s.buf[:0], b.set, b.opts.Codec, b.opts.Level, b.opts.Magic)
+	return b.appendMessage(dst, b.lastOffset, timestamp, b.opts.Codec, nil, s.buf)
 }
 
+// appendMessage appends one message to p, which may have room for it or not.
 func (b *SetBuilder) appendMessage(p []byte, offset, timestamp int64, codec Codec, key, value []byte) []byte {
-	start := len(p)
-	be := binary.BigEndian
 	attributes := byte(codec)
 	if b.opts.Magic == 1 && b.opts.TimestampType == LogAppendTime && (codec != None || b.opts.Codec == None) {
 		attributes |= attrLogAppendTime
 	}
-	p = be.AppendUint64(p, uint64(offset))
-	p = append(p, 0, 0, 0, 0, 0, 0, 0, 0, byte(b.opts.Magic), attributes) // length and CRC follow
+	keyAt := posMessageKey0
 	if b.opts.Magic == 1 {
-		p = be.AppendUint64(p, uint64(timestamp))
+		keyAt = posMessageKey1
 	}
-	p = appendField(p, key)
-	p = appendField(p, value)
-	be.PutUint32(p[start+posLength:], uint32(len(p)-start-LogOverhead))
-	Batch(p[start:]).setCRC()
-	return p
+	size := keyAt + 8 + len(key) + len(value)
+	p = slices.Grow(p, size)
+	m := Batch(p[len(p) : len(p)+size])
+	be := binary.BigEndian
+	be.PutUint64(m[posOffset:], uint64(offset))
+	be.PutUint32(m[posLength:], uint32(size-LogOverhead))
+	m[posMagic], m[posMessageAttributes] = byte(b.opts.Magic), attributes
+	if b.opts.Magic == 1 {
+		be.PutUint64(m[posMessageTimestamp:], uint64(timestamp))
+	}
+	putField(m[putField(m[keyAt:], key)+keyAt:], value)
+	m.setCRC()
+	return p[:len(p)+size]
 }
 
-func appendField(p, field []byte) []byte {
+// putField writes a field behind its length and returns the size of both.
+func putField(p, field []byte) int {
+	size := uint32(len(field))
 	if field == nil {
-		return append(p, 0xff, 0xff, 0xff, 0xff)
+		size = 1<<32 - 1
 	}
-	p = binary.BigEndian.AppendUint32(p, uint32(len(field)))
-	return append(p, field...)
+	binary.BigEndian.PutUint32(p, size)
+	return 4 + copy(p[4:], field)
 }
