@@ -40,7 +40,7 @@ files, the same names.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), topicsCommand(), produceCommand(), consumeCommand(), versionCommand())
+	root.AddCommand(serveCommand(), topicsCommand(), produceCommand(), consumeCommand(), dumpCommand(), checkCommand(), versionCommand())
 	return root
 }
 

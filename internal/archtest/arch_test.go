@@ -18,7 +18,7 @@ var order = [][]string{
 	{"internal/commitlog"},
 	{"internal/logdir", "internal/cleaner"},
 	{"internal/metadata"},
-	{"internal/quorum"},
+	{"internal/quorum", "internal/offline"},
 	{"internal/controller"},
 	{"internal/replica"},
 	{"internal/wire"},

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gregor-kafka/gregor/internal/offline"
+)
+
+// errDamage makes the exit code 1; what was found is on standard output.
+var errDamage = errors.New("there is damage")
+
+func checkCommand() *cobra.Command {
+	o := offline.CheckOptions{Workers: checkWorkers()}
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use:   "check DIR...",
+		Short: "Look for everything that is wrong in log directories, without a broker",
+		Long: `Check log directories, or single partitions of them: batches, checksums, records, offsets,
+indexes, leader epochs, snapshots and checkpoints, each for itself and against the others.
+Needs no broker, takes no lock and never writes. Beside a running broker, what it appends
+meanwhile may look torn.
+
+Each finding names file, byte and offset. Damage is bytes that are lost or wrong; a note is what
+an unclean stop leaves and the next start repairs. The exit code is 1 if there is damage.`,
+		Example: `  gregor check gregor-data
+  gregor check gregor-data/orders-0 --json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			if out := terminal(os.Stderr); out != nil {
+				o.Progress = func(p offline.Progress) { showProgress(out, p) }
+			}
+			report, err := offline.Check(cmd.Context(), dirs, o)
+			if o.Progress != nil {
+				fmt.Fprint(os.Stderr, "\r\x1b[K")
+			}
+			if showErr := showReport(cmd.OutOrStdout(), report, asJSON, quiet); err == nil {
+				err = showErr
+			}
+			if err == nil && report.Damaged() > 0 {
+				err = errDamage
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&o.Workers, "workers", "w", o.Workers, "partitions that are checked at the same time")
+	f.BoolVar(&o.Shallow, "shallow", false, "do not look inside batches whose checksum is right")
+	f.BoolVar(&asJSON, "json", false, "one JSON object a finding")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no notes")
+	return cmd
+}
+
+// showReport writes the findings and, as text, a last line with the sum.
+func showReport(out io.Writer, r *offline.Report, asJSON, quiet bool) error {
+	var b strings.Builder
+	lines := json.NewEncoder(&b)
+	lines.SetEscapeHTML(false)
+	notes := 0
+	for _, f := range r.Findings {
+		if f.Severity == offline.Note {
+			if notes++; quiet {
+				continue
+			}
+		}
+		if !asJSON {
+			fmt.Fprintln(&b, f)
+		} else if err := lines.Encode(f); err != nil {
+			return err
+		}
+	}
+	if !asJSON {
+		fmt.Fprintf(&b, "%d partitions, %s in %s (%s/s): %d damaged places, %d notes\n", r.Partitions, bytesText(r.Bytes),
+			r.Elapsed.Round(time.Millisecond), bytesText(int64(float64(r.Bytes)/max(r.Elapsed.Seconds(), 1e-9))), r.Damaged(), notes)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func showProgress(out io.Writer, p offline.Progress) {
+	fmt.Fprintf(out, "\r%3d%%  %s of %s, %d partitions done, %s/s, %s left\x1b[K", p.Done*100/max(p.Total, 1),
+		bytesText(p.Done), bytesText(p.Total), p.Partitions, bytesText(int64(p.Rate())), p.Left().Round(time.Second))
+}
+
+// bytesText is a number of bytes for people.
+func bytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for v >= 1024 && i < len(units)-1 {
+		v /= 1024
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gregor-kafka/gregor/internal/offline"
+)
+
+func dumpCommand() *cobra.Command {
+	var o offline.DumpOptions
+	var files []string
+	var decoders decoderFlags
+	var keyClass, valueClass string
+	cmd := &cobra.Command{
+		Use:   "dump FILE|DIR...",
+		Short: "Show what is in the files of a log directory, without a broker",
+		Long: `Show what is in the files of a log directory: segments of all formats, indexes, snapshots,
+checkpoints, the metadata log and internal topics. Takes single files, partitions and whole log
+directories; needs no broker, takes no lock and never writes. The options are those of
+kafka-dump-log, and so is the text. With --json there is one object a record; of a directory
+those from the log start on, of a file all.
+
+The exit code is 1 if there was something that could not be shown.`,
+		Example: `  gregor dump orders-0/00000000000000000000.log --print-data-log
+  gregor dump gregor-data/orders-0 --json | jq -r '.key | @base64d'
+  gregor dump gregor-data/__consumer_offsets-3 --print-data-log
+  gregor dump 00000000000000000000.index 00000000000000004200.snapshot`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if keyClass != "" || valueClass != "" {
+				return errors.New("--key-decoder-class and --value-decoder-class name Java classes, which gregor cannot run; " +
+					"keys and values are shown as text, or in base64 with --json")
+			}
+			args = append(args, files...)
+			if len(args) == 0 {
+				return errors.New("name files or directories")
+			}
+			if o.Decoder, err = decoders.decoder(); err != nil {
+				return err
+			}
+			o.PrintDataLog = o.PrintDataLog || o.Decoder != offline.AutoDecoder
+			o.Warnings = cmd.ErrOrStderr()
+			return offline.Dump(cmd.Context(), cmd.OutOrStdout(), args, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&files, "files", nil, "files or directories, as arguments or here, separated by commas")
+	f.BoolVar(&o.JSON, "json", false, "one JSON object a record, keys, values and header values in base64")
+	f.BoolVar(&o.PrintDataLog, "print-data-log", false, "keys and values of records; those of internal topics decoded")
+	f.BoolVar(&o.DeepIteration, "deep-iteration", false, "a line for each record")
+	f.BoolVar(&o.SkipRecordMetadata, "skip-record-metadata", false, "of a record only key and value")
+	f.IntVar(&o.MaxMessageSize, "max-message-size", 0, "largest batch in bytes that is looked into (0: any)")
+	f.Int64Var(&o.MaxBytes, "max-bytes", 0, "read only so many bytes of a segment (0: all)")
+	f.BoolVar(&o.IndexSanityCheck, "index-sanity-check", false, "of indexes only whether they make sense by themselves")
+	f.BoolVar(&o.VerifyIndexOnly, "verify-index-only", false, "of indexes only the entries that their log contradicts")
+	decoders.add(cmd)
+	f.StringVar(&keyClass, "key-decoder-class", "", "not supported")
+	f.StringVar(&valueClass, "value-decoder-class", "", "not supported")
+	return cmd
+}
+
+// decoderFlags choose a decoder; without one, text output takes the one of the topic.
+type decoderFlags [4]bool
+
+var decoderNames = [...]struct {
+	name    string
+	decoder offline.Decoder
+	help    string
+}{
+	{"offsets-decoder", offline.OffsetsDecoder, "decode records as those of __consumer_offsets"},
+	{"transaction-log-decoder", offline.TransactionLogDecoder, "decode records as those of __transaction_state"},
+	{"share-group-state-decoder", offline.ShareGroupStateDecoder, "decode records as those of __share_group_state"},
+	{"cluster-metadata-decoder", offline.ClusterMetadataDecoder, "decode records as those of __cluster_metadata"},
+}
+
+func (d *decoderFlags) add(cmd *cobra.Command) {
+	for i, n := range decoderNames {
+		cmd.Flags().BoolVar(&d[i], n.name, false, n.help)
+	}
+}
+
+func (d *decoderFlags) decoder() (offline.Decoder, error) {
+	chosen := offline.AutoDecoder
+	for i, n := range decoderNames {
+		if !d[i] {
+			continue
+		}
+		if chosen != offline.AutoDecoder {
+			return chosen, fmt.Errorf("--%s: only one decoder at a time", n.name)
+		}
+		chosen = n.decoder
+	}
+	return chosen, nil
+}
+
+// checkWorkers is how many partitions are checked at a time unless said otherwise.
+func checkWorkers() int { return runtime.GOMAXPROCS(0) }

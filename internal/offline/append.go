@@ -1,0 +1,97 @@
+package offline
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+func appendInt(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) }
+
+func appendBool(dst []byte, v bool) []byte { return strconv.AppendBool(dst, v) }
+
+// appendFloat is Java's Double.toString.
+func appendFloat(dst []byte, v float64) []byte {
+	switch abs := math.Abs(v); {
+	case math.IsNaN(v):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(v, 0):
+		dst = append(dst, '"')
+		if v < 0 {
+			dst = append(dst, '-')
+		}
+		return append(dst, `Infinity"`...)
+	case v == 0 || abs >= 1e-3 && abs < 1e7:
+		n := len(dst)
+		dst = strconv.AppendFloat(dst, v, 'f', -1, 64)
+		if bytes.IndexByte(dst[n:], '.') < 0 {
+			dst = append(dst, ".0"...)
+		}
+		return dst
+	}
+	text := strconv.AppendFloat(nil, v, 'e', -1, 64) // 1e+07 or 1.5e-05
+	mantissa, exponent, _ := bytes.Cut(text, []byte("e"))
+	dst = append(dst, mantissa...)
+	if bytes.IndexByte(mantissa, '.') < 0 {
+		dst = append(dst, ".0"...)
+	}
+	e, _ := strconv.Atoi(string(exponent))
+	return appendInt(append(dst, 'E'), int64(e))
+}
+
+const hexDigits = "0123456789ABCDEF"
+
+// appendString appends a JSON string. Bytes that are no UTF-8 become U+FFFD.
+func appendString(dst, v []byte) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(v); {
+		c := v[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(v[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(append(dst, v[from:i]...), "\uFFFD"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, v[from:i]...)
+		dst = appendEscape(dst, c)
+		i++
+		from = i
+	}
+	return append(append(dst, v[from:]...), '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// appendRaw appends bytes as text, as kafka-dump-log does: those that are no UTF-8 become
+// U+FFFD.
+func appendRaw(dst, v []byte) []byte {
+	if utf8.Valid(v) {
+		return append(dst, v...)
+	}
+	return append(dst, bytes.ToValidUTF8(v, []byte("\uFFFD"))...)
+}

@@ -1,0 +1,219 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// CheckOptions say how to check.
+type CheckOptions struct {
+	FS      vfs.FS // nil is the host's
+	Workers int    // partitions that are checked at the same time; 0 is one
+
+	// Shallow takes a batch whose checksum is right for good, without a look at its records.
+	Shallow bool
+
+	// Progress, if not nil, is called every now and then, from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress says how far a check has come.
+type Progress struct {
+	Done, Total int64 // bytes of batches
+	Partitions  int
+	Elapsed     time.Duration
+}
+
+// Rate is bytes per second so far.
+func (p Progress) Rate() float64 { return float64(p.Done) / max(p.Elapsed.Seconds(), 1e-9) }
+
+// Left is the time that the rest takes at that rate.
+func (p Progress) Left() time.Duration {
+	if p.Done == 0 {
+		return 0
+	}
+	return time.Duration(float64(p.Elapsed) * float64(p.Total-p.Done) / float64(p.Done))
+}
+
+// A Report is what Check found, sorted by directory.
+type Report struct {
+	Findings   []Finding
+	Partitions int
+	Bytes      int64 // of batches
+	Elapsed    time.Duration
+}
+
+// Damaged counts the findings that are damage.
+func (r *Report) Damaged() (n int) {
+	for _, f := range r.Findings {
+		if f.Severity == Damage {
+			n++
+		}
+	}
+	return n
+}
+
+// Check checks log directories and partition directories. An error means that something could
+// not be read; the report has what was found up to then. What is wrong with the data is in
+// the report and no error.
+func Check(ctx context.Context, dirs []string, o CheckOptions) (*Report, error) {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	c := &checking{o: o, began: time.Now(), total: map[string]int64{}}
+	var all []*dirCheck
+	for _, dir := range dirs {
+		d, err := c.open(filepath.Clean(dir))
+		if err != nil {
+			return &Report{}, err
+		}
+		all = append(all, d)
+	}
+	report := &Report{}
+	var err error
+	for _, d := range all {
+		err = errors.Join(err, c.run(ctx, d))
+		report.Findings = append(report.Findings, d.take(d.path)...)
+		for _, p := range d.partitions {
+			report.Findings = append(report.Findings, p.take(p.dir)...)
+		}
+		report.Partitions += len(d.partitions)
+	}
+	report.Bytes = c.done.Load()
+	report.Elapsed = time.Since(c.began)
+	return report, err
+}
+
+// A checking is one call of Check.
+type checking struct {
+	o     CheckOptions
+	began time.Time
+	total map[string]int64 // bytes of batches by partition directory
+	sum   int64
+
+	done     atomic.Int64
+	finished atomic.Int64
+	progress sync.Mutex // held while Progress runs
+	reported atomic.Int64
+}
+
+// A dirCheck is one argument of Check: a log directory, or one partition of it.
+type dirCheck struct {
+	path string
+	*collector
+	partitions []*partition
+	logDir     bool
+}
+
+func (c *checking) open(path string) (*dirCheck, error) {
+	entries, err := c.o.FS.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &dirCheck{path: path, collector: &collector{}}
+	if isPartitionDir(path, entries) {
+		d.partitions = append(d.partitions, c.partition(path))
+		return d, c.measure(path, entries)
+	}
+	d.logDir = true
+	for _, e := range sorted(entries) {
+		sub := filepath.Join(path, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		inner, err := c.o.FS.ReadDir(sub)
+		if err != nil {
+			return nil, err
+		}
+		if isPartitionDir(sub, inner) {
+			d.partitions = append(d.partitions, c.partition(sub))
+			if err := c.measure(sub, inner); err != nil {
+				return nil, err
+			}
+		} else if e.Name() != remoteIndexDir {
+			d.note(sub, -1, -1, "not the directory of a partition: Kafka does not start with it")
+		}
+	}
+	return d, nil
+}
+
+func (c *checking) partition(path string) *partition {
+	p := newPartition(c.o.FS, path, &collector{})
+	p.shallow = c.o.Shallow
+	p.read = c.count
+	return p
+}
+
+// measure adds up what there is to read.
+func (c *checking) measure(path string, entries []fs.DirEntry) error {
+	for _, e := range entries {
+		if kind, _ := classify(e.Name()); kind != logFile && kind != kraftSnapshot {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		c.total[path] += info.Size()
+		c.sum += info.Size()
+	}
+	return nil
+}
+
+// progressStep is how many bytes lie between two calls of Progress.
+const progressStep = 64 << 20
+
+func (c *checking) count(n int64) {
+	done := c.done.Add(n)
+	before := c.reported.Load()
+	if c.o.Progress == nil || done-before < progressStep || !c.reported.CompareAndSwap(before, done) {
+		return
+	}
+	c.progress.Lock()
+	defer c.progress.Unlock()
+	c.o.Progress(Progress{c.done.Load(), c.sum, int(c.finished.Load()), time.Since(c.began)})
+}
+
+// run checks what is in one argument, the largest partitions first, so that no worker is left
+// alone with one at the end.
+func (c *checking) run(ctx context.Context, d *dirCheck) error {
+	dir := d.path
+	if !d.logDir {
+		dir = filepath.Dir(d.path)
+	}
+	around, err := c.readLogDir(ctx, dir, d)
+	if err != nil {
+		return err
+	}
+	queue := slices.SortedStableFunc(slices.Values(d.partitions), func(a, b *partition) int {
+		return int(max(-1, min(1, c.total[b.dir]-c.total[a.dir])))
+	})
+	around.tell(queue)
+	work := make(chan *partition)
+	errs := make([]error, max(1, c.o.Workers))
+	var workers sync.WaitGroup
+	for i := range errs {
+		workers.Go(func() {
+			for p := range work {
+				if err := p.check(ctx); err != nil {
+					errs[i] = errors.Join(errs[i], err)
+				}
+				c.finished.Add(1)
+			}
+		})
+	}
+	for _, p := range queue {
+		work <- p
+	}
+	close(work)
+	workers.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,131 @@
+package offline
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// An epochWalk holds the leader epochs of batches, which no checksum covers, against
+// leader-epoch-checkpoint.
+type epochWalk struct {
+	entries []checkpoint.EpochEntry
+	present bool // the file is there and makes sense
+	next    int  // index of the first entry above the batch at hand
+
+	count int // batches with an epoch, behind the last message of an old format
+	odd   []oddEpoch
+	more  int // odd ones that are not in the list
+}
+
+// An oddEpoch is a batch whose epoch is not the one of its offset.
+type oddEpoch struct {
+	path             string
+	position, offset int64
+	got, want        int32
+}
+
+func (p *partition) epochsPath() string { return filepath.Join(p.dir, checkpoint.LeaderEpochs) }
+
+// loadEpochs reads the file and checks what can be told without the log.
+func (p *partition) loadEpochs() error {
+	if p.kinds[checkpoint.LeaderEpochs] != epochCheckpoint {
+		return nil
+	}
+	entries, err := checkpoint.ReadEpochs(p.fs, p.epochsPath())
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		p.damage(p.epochsPath(), -1, -1, "%s", reason(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := checkpoint.EpochEntry{Epoch: -1, StartOffset: -1}
+	for _, e := range entries {
+		if e.Epoch <= before.Epoch || e.StartOffset <= before.StartOffset {
+			p.damage(p.epochsPath(), -1, e.StartOffset, "epoch %d from offset %d on comes behind epoch %d from %d on",
+				e.Epoch, e.StartOffset, before.Epoch, before.StartOffset)
+			return nil
+		}
+		before = e
+	}
+	p.epochs.entries, p.epochs.present = entries, true
+	return nil
+}
+
+// batch takes the next good batch. One of an old format empties the cache of epochs, so all
+// before it is forgotten.
+func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
+	if b.Magic() < 2 {
+		w.count, w.odd, w.more = 0, nil, 0
+		return
+	}
+	epoch := b.LeaderEpoch()
+	if epoch == -1 { // as cleaned from an old format
+		return
+	}
+	first := b.BaseOffset()
+	if first < w.forgotten(s) {
+		return
+	}
+	w.count++
+	for w.next > 0 && w.entries[w.next-1].StartOffset > first {
+		w.next--
+	}
+	for w.next < len(w.entries) && w.entries[w.next].StartOffset <= first {
+		w.next++
+	}
+	want := int32(-1)
+	if w.next > 0 {
+		want = w.entries[w.next-1].Epoch
+	}
+	if epoch == want {
+		return
+	}
+	if len(w.odd) == findingsMax {
+		w.more++
+		return
+	}
+	w.odd = append(w.odd, oddEpoch{s.path, position, first, epoch, want})
+}
+
+// forgotten is the offset below which the file says nothing: what is deleted. After an unclean
+// stop the log start may not have been written yet.
+func (w *epochWalk) forgotten(s *segmentCheck) int64 {
+	if !s.clean && len(w.entries) > 0 {
+		return max(s.logStart, w.entries[0].StartOffset)
+	}
+	return s.logStart
+}
+
+// checkEpochs decides who is wrong: the file if most batches contradict it, else the batches.
+func (p *partition) checkEpochs() {
+	w := &p.epochs
+	if w.count == 0 {
+		return
+	}
+	exists := p.kinds[checkpoint.LeaderEpochs] == epochCheckpoint
+	switch odd := len(w.odd) + w.more; {
+	case !exists:
+		p.damage(p.epochsPath(), -1, -1, "missing; batches have leader epochs")
+	case !w.present: // reported
+	case len(w.entries) == 0:
+		p.damage(p.epochsPath(), -1, -1, "empty; batches have leader epochs")
+	default:
+		if odd > 0 && (2*odd > w.count || w.count == 1) {
+			e := w.odd[0]
+			p.damage(p.epochsPath(), -1, e.offset, "epoch %d at offset %d, the batch there has %d", e.want, e.offset, e.got)
+		}
+		if 2*odd <= w.count || w.count == 1 {
+			for _, e := range w.odd {
+				p.damage(e.path, e.position, e.offset, "leader epoch %d, %s says %d", e.got, checkpoint.LeaderEpochs, e.want)
+			}
+		}
+	}
+	if last := w.entries; len(last) > 0 && last[len(last)-1].StartOffset > p.end() && !p.torn {
+		e := last[len(last)-1]
+		p.damage(p.epochsPath(), -1, e.StartOffset, "epoch %d begins at offset %d, the log ends at %d", e.Epoch, e.StartOffset, p.end())
+	}
+}

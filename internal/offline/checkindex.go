@@ -1,0 +1,183 @@
+package offline
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// An indexWalk takes entries away as the walk passes the batches that they are for.
+type indexWalk struct {
+	offsets []offsetEntry
+	times   []timeEntry
+	txns    []segment.AbortedTxn
+
+	// An offset entry has the last offset of a batch that begins where it points; or, made by
+	// Kafka up to 4.1, of a later one that came in the same request; or, made by Kafka 1, the
+	// first offset.
+	pending *offsetEntry
+
+	maxTimestamp int64
+	missing      map[segment.Kind]bool
+	txnsReported bool // that the .txnindex file is missing
+}
+
+// loadIndexes reads the index files and checks what can be told without the log.
+func (p *partition) loadIndexes(s *segmentCheck) {
+	s.partition = p
+	s.indexes = indexWalk{maxTimestamp: -1, missing: map[segment.Kind]bool{}}
+	if b := s.readIndex(segment.IndexFile, offsetEntrySize); b != nil {
+		list, padding := decodeOffsets(b, s.base)
+		s.pad(padding)
+		s.indexes.offsets = list[:s.soundOffsets(list)]
+	}
+	if b := s.readIndex(segment.TimeIndexFile, timeEntrySize); b != nil {
+		list, padding := decodeTimes(b, s.base)
+		s.pad(padding)
+		s.indexes.times = list[:s.soundTimes(list)]
+	}
+	if b := s.readIndex(segment.TxnIndexFile, txnEntrySize); b != nil {
+		list, err := decodeTxns(b)
+		if err != nil {
+			s.damage(s.partition.path(s.base, segment.TxnIndexFile), 0, -1, "%v", err)
+		}
+		s.indexes.txns = list
+	}
+}
+
+// readIndex returns the bytes of an index file, nil if it is missing.
+func (s *segmentCheck) readIndex(kind segment.Kind, entrySize int) []byte {
+	path := s.partition.path(s.base, kind)
+	b, err := readIndex(s.fs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.indexes.missing[kind] = true
+		return nil
+	}
+	if err != nil {
+		s.damage(path, -1, -1, "%v", err)
+		return nil
+	}
+	if rest := len(b) % entrySize; rest != 0 {
+		s.damage(path, int64(len(b)-rest), -1, "%d bytes at the end are no entry", rest)
+	}
+	return b
+}
+
+func (p *partition) pad(size int) {
+	if size > 0 {
+		p.padded++
+	}
+}
+
+// soundOffsets returns how many entries ascend and point into the log; it reports the first
+// that does not.
+func (s *segmentCheck) soundOffsets(list []offsetEntry) int {
+	before := offsetEntry{s.base - 1, -1}
+	for i, e := range list {
+		if e.offset <= before.offset || e.position <= before.position || e.position >= s.size {
+			s.damage(s.partition.path(s.base, segment.IndexFile), int64(i*offsetEntrySize), e.offset,
+				"entry leads to byte %d of %d, the one before to offset %d at byte %d", e.position, s.size, before.offset, before.position)
+			return i
+		}
+		before = e
+	}
+	return len(list)
+}
+
+func (s *segmentCheck) soundTimes(list []timeEntry) int {
+	before := timeEntry{-1, s.base}
+	for i, e := range list {
+		if e.timestamp <= before.timestamp || e.offset < before.offset {
+			s.damage(s.partition.path(s.base, segment.TimeIndexFile), int64(i*timeEntrySize), e.offset,
+				"entry of timestamp %d, the one before of timestamp %d at offset %d", e.timestamp, before.timestamp, before.offset)
+			return i
+		}
+		before = e
+	}
+	return len(list)
+}
+
+// checkOffsetEntries checks the entries that lead to a batch or in front of it.
+func (s *segmentCheck) checkOffsetEntries(position int64, b record.Batch, in insight) {
+	w := &s.indexes
+	for len(w.offsets) > 0 && w.offsets[0].position <= position {
+		s.settle(in.first)
+		e := w.offsets[0]
+		w.offsets = w.offsets[1:]
+		if e.position == position {
+			w.pending = &e
+		} else if !s.inHole(e.position) {
+			s.badEntry(segment.IndexFile, e.offset, "no batch begins at byte %d", e.position)
+		}
+	}
+	if e := w.pending; e != nil {
+		if e.offset == in.last || e.offset == in.first || b.Magic() < 2 && in.first <= e.offset && e.offset <= in.last {
+			w.pending = nil
+		}
+	}
+}
+
+// settle reports the pending entry: no batch in front of an offset was the one it is for.
+func (s *segmentCheck) settle(before int64) {
+	e := s.indexes.pending
+	s.indexes.pending = nil
+	if e == nil {
+		return
+	}
+	for _, h := range s.holes {
+		if h.from > e.position { // the batch may have been in there
+			return
+		}
+	}
+	s.badEntry(segment.IndexFile, e.offset, "the batches from byte %d on do not end with offset %d, up to %d", e.position, e.offset, before-1)
+}
+
+// checkTimeEntries checks the entries for offsets up to the end of a batch: an entry has the
+// largest timestamp so far, which is that of its batch. Messages that lost their timestamps
+// when they were stored in format v0 have entries that nothing can confirm.
+func (s *segmentCheck) checkTimeEntries(b record.Batch, in insight) {
+	w := &s.indexes
+	w.maxTimestamp = max(w.maxTimestamp, b.MaxTimestamp())
+	for len(w.times) > 0 && w.times[0].offset <= in.last {
+		e := w.times[0]
+		w.times = w.times[1:]
+		if b.Magic() == 0 || len(s.holes) > 0 && e.timestamp != b.MaxTimestamp() {
+			continue
+		}
+		if e.timestamp != b.MaxTimestamp() || e.timestamp != w.maxTimestamp {
+			s.badEntry(segment.TimeIndexFile, e.offset, "timestamp %d, but the batch has %d, and all up to it %d",
+				e.timestamp, b.MaxTimestamp(), w.maxTimestamp)
+		}
+	}
+}
+
+func (s *segmentCheck) badEntry(kind segment.Kind, offset int64, format string, args ...any) {
+	s.damage(s.partition.path(s.base, kind), -1, offset, "entry for offset "+itoa(offset)+": "+format, args...)
+}
+
+// finishIndexes reports the entries that no batch was found for, and missing files.
+func (s *segmentCheck) finishIndexes() {
+	w := &s.indexes
+	s.settle(s.offsets.expected)
+	for _, e := range w.offsets {
+		if !s.inHole(e.position) {
+			s.badEntry(segment.IndexFile, e.offset, "no batch begins at byte %d", e.position)
+			break
+		}
+	}
+	if len(w.times) > 0 && len(s.holes) == 0 {
+		s.badEntry(segment.TimeIndexFile, w.times[0].offset, "the segment ends at offset %d", s.offsets.expected-1)
+	}
+	s.txns.finish(s)
+	if s.size == 0 {
+		return
+	}
+	if w.missing[segment.IndexFile] {
+		s.damage(s.partition.path(s.base, segment.IndexFile), -1, -1, "missing; the next start makes it anew")
+	}
+	if w.missing[segment.TimeIndexFile] && s.sawTimes {
+		s.damage(s.partition.path(s.base, segment.TimeIndexFile), -1, -1, "missing; look-ups by time read the segment instead")
+	}
+}

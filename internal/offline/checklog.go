@@ -1,0 +1,185 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A recordVisitor sees the records of good batches.
+type recordVisitor func(b record.Batch, r *record.Record) error
+
+// A segmentCheck is the walk over one segment.
+type segmentCheck struct {
+	*partition
+	path   string // of the .log file
+	base   int64
+	size   int64
+	active bool
+
+	indexes     indexWalk
+	sawMessages bool // a batch of format v0
+	sawTimes    bool // a batch that can have a timestamp
+	holes       []hole
+}
+
+// A hole is a stretch of the file that has no good batch.
+type hole struct{ from, to int64 }
+
+func (s *segmentCheck) inHole(position int64) bool {
+	for _, h := range s.holes {
+		if h.from <= position && position < h.to {
+			return true
+		}
+	}
+	return false
+}
+
+// walkSegment checks a .log file and its indexes.
+func (p *partition) walkSegment(ctx context.Context, base int64, active bool) (err error) {
+	path := p.path(base, segment.LogFile)
+	scan, err := openScanner(p.fs, path, base)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, scan.close()) }()
+	s := &segmentCheck{partition: p, path: path, base: base, size: scan.size, active: active}
+	p.loadIndexes(s)
+	p.offsets.segment(s)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sp, err := scan.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if sp.Err == nil {
+			s.good(sp)
+		} else {
+			s.bad(sp)
+		}
+		p.read(sp.End - sp.Position)
+	}
+	s.finishIndexes()
+	return nil
+}
+
+// bad reports bytes that are no good batch.
+func (s *segmentCheck) bad(sp span) {
+	offset := s.offsets.expected
+	switch {
+	case sp.Batch != nil:
+		s.damage(s.path, sp.Position, offset, "batch of %d bytes: %s", sp.Batch.Size(), plain(sp.Err))
+	case sp.End < s.size:
+		s.damage(s.path, sp.Position, offset, "%s; the next good batch is at byte %d", plain(sp.Err), sp.End)
+	default:
+		s.damage(s.path, sp.Position, offset, "%s; nothing good follows in the last %d bytes", plain(sp.Err), sp.End-sp.Position)
+		s.torn = s.torn || s.active
+	}
+	s.holes = append(s.holes, hole{sp.Position, sp.End})
+	s.offsets.lost = true
+	s.txns.lost = true
+}
+
+// plain leaves out of an error what the finding has anyway.
+func plain(err error) string {
+	var e *record.CorruptError
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return err.Error()
+}
+
+// good checks a batch whose checksum is right.
+func (s *segmentCheck) good(sp span) {
+	b := sp.Batch
+	in, err := s.inspect(b)
+	if err != nil {
+		s.damage(s.path, sp.Position, b.BaseOffset(), "batch of %d bytes: %v", b.Size(), err)
+	}
+	if b.Magic() == 0 {
+		s.sawMessages = true
+	} else {
+		s.sawTimes = true
+	}
+	if in.count >= 0 && in.count <= int64(b.LastOffsetDelta()) && b.Magic() == 2 {
+		s.partition.compacted = true
+	}
+	s.offsets.batch(s, sp.Position, in)
+	s.checkOffsetEntries(sp.Position, b, in)
+	s.checkTimeEntries(b, in)
+	s.epochs.batch(s, sp.Position, b)
+	s.txns.batch(s, b, in)
+}
+
+// What inspect learns of a batch.
+type insight struct {
+	first, last int64
+	count       int64 // of records
+	control     record.ControlType
+}
+
+const noControl record.ControlType = -1
+
+// inspect looks at the records of a batch: that they can be read, are as many as the header
+// says and have ascending offsets of the batch. Shallow, it only looks where it must.
+func (s *segmentCheck) inspect(b record.Batch) (in insight, err error) {
+	in = insight{first: b.BaseOffset(), last: b.LastOffset(), count: int64(b.Count()), control: noControl}
+	if b.Magic() == 2 && s.shallow && !b.IsControl() && s.records == nil {
+		return in, nil
+	}
+	if b.Magic() == 2 && b.Codec() == record.None && !b.IsControl() && s.records == nil {
+		return in, walkRecords(b)
+	}
+	before, n := int64(math.MinInt64), int64(0)
+	for r, err := range b.Records() {
+		if err != nil {
+			return in, err
+		}
+		switch {
+		case r.Offset <= before:
+			return in, fmt.Errorf("record of offset %d does not come after %d", r.Offset, before)
+		case r.Offset > in.last || b.Magic() == 2 && r.Offset < in.first:
+			return in, fmt.Errorf("record of offset %d in a batch of offsets %d-%d", r.Offset, in.first, in.last)
+		case n == 0 && b.Magic() < 2:
+			in.first = r.Offset
+		}
+		before = r.Offset
+		n++
+		if err := s.visit(b, &r, &in); err != nil {
+			return in, fmt.Errorf("record of offset %d: %w", r.Offset, err)
+		}
+	}
+	if b.Magic() < 2 && n > 0 && before != in.last {
+		return in, fmt.Errorf("wrapper of offset %d ends with the record of offset %d", in.last, before)
+	}
+	in.count = n
+	return in, nil
+}
+
+func (s *segmentCheck) visit(b record.Batch, r *record.Record, in *insight) error {
+	if b.IsControl() {
+		t, err := record.ParseControl(r.Key)
+		if err != nil {
+			return err
+		}
+		in.control = t
+		if t == record.ControlAbort || t == record.ControlCommit {
+			_, err = record.ParseEndTxn(r.Value)
+		}
+		return err
+	}
+	if s.records != nil {
+		return s.records(b, r)
+	}
+	return nil
+}

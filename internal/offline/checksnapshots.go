@@ -1,0 +1,153 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// checkSnapshots looks at the other files of a partition.
+func (p *partition) checkSnapshots(ctx context.Context) error {
+	names := make([]string, 0, len(p.kinds))
+	for name := range p.kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := filepath.Join(p.dir, name)
+		var err error
+		switch p.kinds[name] {
+		case producerSnapshot:
+			err = p.checkProducers(path)
+		case kraftSnapshot:
+			err = p.checkKRaftSnapshot(ctx, path)
+		case quorumState:
+			err = p.checkQuorumState(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *partition) checkProducers(path string) error {
+	data, err := readIndex(p.fs, path)
+	if err != nil {
+		return err
+	}
+	list, err := decodeProducers(data)
+	if err != nil {
+		p.damage(path, -1, -1, "%v; an older snapshot and the log replace it", err)
+		return nil
+	}
+	_, offset := classify(path)
+	if offset > p.end() && !p.torn {
+		p.damage(path, -1, offset, "the log ends at %d", p.end())
+	}
+	seen := map[int64]bool{}
+	for i, e := range list {
+		position := int64(snapshotHeaderSize + i*snapshotEntrySize)
+		switch {
+		case seen[e.id]:
+			p.damage(path, position, -1, "producer %d is listed twice", e.id)
+		case e.lastOffset >= offset || e.txnFirstOffset >= offset:
+			p.damage(path, position, e.lastOffset, "producer %d has offsets %d and %d, the snapshot ends at %d",
+				e.id, e.lastOffset, e.txnFirstOffset, offset)
+		}
+		seen[e.id] = true
+	}
+	return nil
+}
+
+// checkKRaftSnapshot walks over a .checkpoint file: batches from offset 0 on, between a
+// header and a footer.
+func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err error) {
+	scan, err := openScanner(p.fs, path, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, scan.close()) }()
+	s := &segmentCheck{partition: p, path: path, size: scan.size}
+	var first, last record.ControlType = noControl, noControl
+	count, end := 0, int64(0)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sp, err := scan.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		p.read(sp.End - sp.Position)
+		if sp.Err != nil {
+			p.damage(path, sp.Position, end, "%s", plain(sp.Err))
+			continue
+		}
+		if sp.Batch.BaseOffset() != end {
+			p.damage(path, sp.Position, sp.Batch.BaseOffset(), "the batch before ends at %d", end)
+		}
+		in, err := s.inspect(sp.Batch)
+		if err != nil {
+			p.damage(path, sp.Position, sp.Batch.BaseOffset(), "%v", err)
+		}
+		if count == 0 {
+			first = firstControl(sp.Batch)
+		}
+		count++
+		last, end = in.control, in.last+1
+	}
+	if first != record.ControlSnapshotHeader || last != record.ControlSnapshotFooter {
+		p.damage(path, -1, -1, "a snapshot begins with a header and ends with a footer")
+	}
+	return nil
+}
+
+func firstControl(b record.Batch) record.ControlType {
+	if !b.IsControl() {
+		return noControl
+	}
+	for r, err := range b.Records() {
+		if err != nil {
+			break
+		}
+		t, err := record.ParseControl(r.Key)
+		if err != nil {
+			break
+		}
+		return t
+	}
+	return noControl
+}
+
+func (p *partition) checkQuorumState(path string) error {
+	data, err := vfs.ReadFile(p.fs, path, 1<<20)
+	if err != nil {
+		return err
+	}
+	var state struct {
+		LeaderID    *int32 `json:"leaderId"`
+		LeaderEpoch *int32 `json:"leaderEpoch"`
+		VotedID     *int32 `json:"votedId"`
+		Version     *int16 `json:"data_version"`
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		p.damage(path, -1, -1, "%v", err)
+		return nil
+	}
+	if state.LeaderID == nil || state.LeaderEpoch == nil || state.VotedID == nil || state.Version == nil {
+		p.damage(path, -1, -1, "leaderId, leaderEpoch, votedId or data_version is missing")
+	} else if *state.Version < 0 || *state.Version > 1 || *state.LeaderEpoch < 0 {
+		p.damage(path, -1, -1, "data_version %d, leaderEpoch %d", *state.Version, *state.LeaderEpoch)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package offline
+
+import (
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// A txnWalk follows the transactions of a log.
+type txnWalk struct {
+	open map[int64]int64 // producer id -> first offset of its open transaction
+	lost bool            // a bad batch may have begun or ended one
+}
+
+func (w *txnWalk) batch(s *segmentCheck, b record.Batch, in insight) {
+	if !b.IsTransactional() {
+		return
+	}
+	if w.open == nil {
+		w.open = map[int64]int64{}
+	}
+	id := b.ProducerID()
+	if !b.IsControl() {
+		if _, ok := w.open[id]; !ok {
+			w.open[id] = in.first
+		}
+		return
+	}
+	first, known := w.open[id]
+	delete(w.open, id)
+	if in.control == record.ControlAbort {
+		w.abort(s, segment.AbortedTxn{ProducerID: id, FirstOffset: first, LastOffset: in.last, LastStableOffset: w.stable(in.last)}, known)
+	}
+}
+
+// stable is the last stable offset when the marker at an offset ends its transaction.
+func (w *txnWalk) stable(marker int64) int64 {
+	stable := marker + 1
+	for _, first := range w.open {
+		stable = min(stable, first)
+	}
+	return stable
+}
+
+// abort holds a marker against the .txnindex file. If nothing of the transaction was seen,
+// because compaction or retention took it away, its entry may or may not be there.
+func (w *txnWalk) abort(s *segmentCheck, want segment.AbortedTxn, known bool) {
+	list := &s.indexes.txns
+	for len(*list) > 0 && (*list)[0].LastOffset < want.LastOffset {
+		w.stranger(s, (*list)[0])
+		*list = (*list)[1:]
+	}
+	if len(*list) == 0 || (*list)[0].LastOffset != want.LastOffset {
+		if known && !w.lost {
+			w.absent(s, want)
+		}
+		return
+	}
+	got := (*list)[0]
+	*list = (*list)[1:]
+	complete := !s.partition.compacted && !w.lost && s.logs[0] == 0
+	wrong := got.ProducerID != want.ProducerID || known && got.FirstOffset > want.FirstOffset ||
+		got.FirstOffset < 0 || got.FirstOffset > got.LastOffset || got.LastStableOffset > got.LastOffset+1 || got.LastStableOffset < 0 ||
+		complete && known && got != want
+	if wrong {
+		s.damage(s.partition.path(s.base, segment.TxnIndexFile), -1, got.LastOffset, "entry %+v, the log says %+v", got, want)
+	}
+}
+
+func (w *txnWalk) absent(s *segmentCheck, want segment.AbortedTxn) {
+	path := s.partition.path(s.base, segment.TxnIndexFile)
+	if !s.indexes.missing[segment.TxnIndexFile] {
+		s.damage(path, -1, want.LastOffset, "the aborted transaction of producer %d, offsets %d-%d, is missing",
+			want.ProducerID, want.FirstOffset, want.LastOffset)
+	} else if !s.indexes.txnsReported {
+		s.indexes.txnsReported = true
+		s.damage(path, -1, want.LastOffset, "missing, but transactions were aborted")
+	}
+}
+
+func (w *txnWalk) stranger(s *segmentCheck, a segment.AbortedTxn) {
+	if !w.lost {
+		s.damage(s.partition.path(s.base, segment.TxnIndexFile), -1, a.LastOffset, "entry %+v: no ABORT marker has its last offset", a)
+	}
+}
+
+// finish ends a segment.
+func (w *txnWalk) finish(s *segmentCheck) {
+	for _, a := range s.indexes.txns {
+		w.stranger(s, a)
+	}
+}

@@ -1,0 +1,123 @@
+package offline
+
+import (
+	"fmt"
+
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// batchJSON appends an object for each record of a batch. Those of a damaged one cannot be
+// trusted and are left out.
+func (l *logDump) batchJSON(sp span) error {
+	err := sp.Err
+	if err == nil {
+		for r, e := range sp.Batch.Records() {
+			if err = e; err != nil {
+				break
+			}
+			if r.Offset < l.logStart {
+				continue
+			}
+			l.recordJSON(sp.Batch, &r)
+			if err := l.out.flushFull(); err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil {
+		l.warn(fmt.Errorf("%s: batch at position %d: %w", l.path, sp.Position, err))
+	}
+	return nil
+}
+
+func (l *logDump) recordJSON(b record.Batch, r *record.Record) {
+	dst := appendInt(append(l.out.b, l.prefix...), r.Offset)
+	dst = appendInt(append(dst, `,"timestamp":`...), r.Timestamp)
+	dst = append(append(dst, `,"timestampType":"`...), r.TimestampType.String()...)
+	dst = append(dst, `","leaderEpoch":`...)
+	if epoch := b.LeaderEpoch(); epoch >= 0 {
+		dst = appendInt(dst, int64(epoch))
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = appendNullable(append(dst, `,"key":`...), r.Key)
+	dst = appendNullable(append(dst, `,"value":`...), r.Value)
+	dst = append(dst, `,"headers":[`...)
+	for i, h := range r.Headers {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(append(dst, '['), []byte(h.Key)), ',')
+		dst = append(appendNullable(dst, h.Value), ']')
+	}
+	dst = append(dst, ']')
+	if b.IsControl() {
+		dst = appendControlJSON(append(dst, `,"control":`...), r)
+	} else {
+		dst = l.appendDecoded(dst, r)
+	}
+	l.out.b = append(dst, '}', '\n')
+}
+
+func appendNullable(dst, v []byte) []byte {
+	if v == nil {
+		return append(dst, "null"...)
+	}
+	return appendBase64(dst, v)
+}
+
+// appendControlJSON appends what a control record says: its type, and its fields. What
+// cannot be decoded is left out; key and value are there anyway.
+func appendControlJSON(dst []byte, r *record.Record) []byte {
+	t, err := record.ParseControl(r.Key)
+	if err != nil {
+		return append(dst, `{"type":"UNKNOWN"}`...)
+	}
+	dst = appendString(append(dst, `{"type":`...), []byte(t.String()))
+	n := len(dst)
+	if t == record.ControlAbort || t == record.ControlCommit {
+		if epoch, err := record.ParseEndTxn(r.Value); err == nil {
+			dst = appendInt(append(dst, `,"coordinatorEpoch":`...), int64(epoch))
+		}
+	} else if c, ok := controlSchemas[t]; ok {
+		if dst, err = appendControlValue(append(dst, `,"data":`...), c.schema, r.Value); err != nil {
+			dst = dst[:n]
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendDecoded appends key and value as a decoder shows them, if one was asked for.
+func (l *logDump) appendDecoded(dst []byte, r *record.Record) []byte {
+	if l.decoder == AutoDecoder || l.decoder == RawDecoder {
+		return dst
+	}
+	start := len(dst)
+	dst = append(dst, `,"decoded":{`...)
+	n := len(dst)
+	for _, part := range []struct {
+		name   string
+		raw    []byte
+		decode decodeFunc
+	}{{`"key":`, r.Key, l.decoder.key}, {`"value":`, r.Value, l.decoder.value}} {
+		before := len(dst)
+		if part.raw == nil {
+			continue
+		}
+		if before > n {
+			dst = append(dst, ',')
+		}
+		named := append(dst, part.name...)
+		var err error
+		if dst, err = part.decode(named, r); err != nil {
+			l.warn(fmt.Errorf("%s: record at offset %d: %w", l.path, r.Offset, err))
+		}
+		if err != nil || len(dst) == len(named) {
+			dst = dst[:before]
+		}
+	}
+	if len(dst) == n {
+		return dst[:start]
+	}
+	return append(dst, '}')
+}

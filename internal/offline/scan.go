@@ -1,0 +1,272 @@
+package offline
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+const (
+	// readSize is what one read of a file gets. It fits in the second level cache, so that
+	// the checksum finds the bytes there.
+	readSize = 512 << 10
+
+	// hugeBatch is the size from which on the checksum is computed before memory is taken
+	// for a batch: a length that large is most often damage.
+	hugeBatch = 16 << 20
+
+	// minFrame are the bytes up to the format's number.
+	minFrame = 17
+)
+
+// A span is a stretch of a file of batches: one batch, or bytes that are none.
+type span struct {
+	Position, End int64
+	Batch         record.Batch // nil if the bytes are no batch; valid until the next step
+	Err           error        // nil for a good batch
+}
+
+// A scanner walks a file of batches from front to back. Behind bytes that are no batch it
+// goes on at the next good one. It reads ahead into one buffer.
+type scanner struct {
+	file     vfs.File
+	size     int64 // of the file when it was opened
+	position int64 // of the next span
+	base     int64 // smallest offset that may occur
+	last     int64 // last offset seen, base-1 before the first
+
+	buf   []byte
+	start int64 // position of buf[0]
+
+	// searched counts the bytes whose checksum was computed in search of a good batch. It is
+	// bounded, or a file made for it would take for ever.
+	searched int64
+}
+
+func openScanner(fsys vfs.FS, path string, base int64) (*scanner, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &scanner{file: f, size: size, base: base, last: base - 1}, nil
+}
+
+func (s *scanner) close() error { return s.file.Close() }
+
+// next returns the next span, or io.EOF behind the last one. Other errors are those of
+// reading.
+func (s *scanner) next() (span, error) {
+	if s.position >= s.size {
+		return span{}, io.EOF
+	}
+	b, bad, err := s.batchAt(s.position)
+	if err != nil {
+		return span{}, err
+	}
+	sp := span{Position: s.position, Batch: b, Err: bad}
+	switch {
+	case bad == nil:
+		sp.End = sp.Position + int64(len(b))
+		s.last = b.LastOffset()
+	case b != nil && s.credible(sp.Position+int64(len(b))):
+		sp.End = sp.Position + int64(len(b))
+		sp.Batch, err = s.bytes(sp.Position, len(b)) // the look ahead may have moved it
+	default:
+		sp.Batch = nil
+		sp.End, err = s.search(s.position + 1)
+	}
+	s.position = sp.End
+	return sp, err
+}
+
+// batchAt returns the batch at a position. bad says what is wrong; the batch is there all the
+// same if its frame makes sense.
+func (s *scanner) batchAt(position int64) (b record.Batch, bad, err error) {
+	left := s.size - position
+	head, err := s.bytes(position, int(min(left, record.HeaderSize)))
+	if err != nil {
+		return nil, nil, err
+	}
+	size, bad := frame(head, left)
+	if bad != nil {
+		return nil, bad, nil
+	}
+	if size > hugeBatch {
+		if bad, err = s.verifyHuge(position, size); bad != nil || err != nil {
+			return nil, bad, err
+		}
+	}
+	body, err := s.bytes(position, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	b = record.Batch(body)
+	return b, b.Verify(), nil
+}
+
+// frame returns the size of the batch that head begins with. left is what the file has.
+func frame(head []byte, left int64) (size int, err error) {
+	if left < minFrame {
+		return 0, fmt.Errorf("%d bytes are too few for a batch%s", left, zeros(head))
+	}
+	length := int64(int32(binary.BigEndian.Uint32(head[8:])))
+	magic := head[16]
+	least := int64(14)
+	switch magic {
+	case 1:
+		least = 22
+	case 2:
+		least = record.HeaderSize - record.LogOverhead
+	}
+	switch {
+	case length < least && length == 0 && magic == 0:
+		return 0, fmt.Errorf("no batch%s", zeros(head))
+	case magic > 2:
+		return 0, fmt.Errorf("unknown magic %d", int8(magic))
+	case length < least:
+		return 0, fmt.Errorf("batch length %d is below %d", length, least)
+	case record.LogOverhead+length > left:
+		return 0, fmt.Errorf("batch of %d bytes is torn: the file ends after %d", record.LogOverhead+length, left)
+	}
+	return int(record.LogOverhead + length), nil
+}
+
+func zeros(b []byte) string {
+	for _, c := range b {
+		if c != 0 {
+			return ""
+		}
+	}
+	return ": zeros"
+}
+
+// bytes returns n bytes of the file, which has them. They are valid until the next call.
+func (s *scanner) bytes(position int64, n int) ([]byte, error) {
+	skip := position - s.start
+	if skip >= 0 && skip+int64(n) <= int64(len(s.buf)) {
+		return s.buf[skip : skip+int64(n) : skip+int64(n)], nil
+	}
+	if err := s.fill(position, n); err != nil {
+		return nil, err
+	}
+	return s.buf[:n:n], nil
+}
+
+// fill makes the buffer start at a position and have at least n bytes.
+func (s *scanner) fill(position int64, n int) error {
+	kept := 0
+	if skip := position - s.start; skip >= 0 && skip < int64(len(s.buf)) {
+		kept = copy(s.buf, s.buf[skip:])
+	}
+	want := int(min(max(int64(n), readSize), s.size-position))
+	if cap(s.buf) < want {
+		grown := make([]byte, max(want, readSize))
+		copy(grown, s.buf[:kept])
+		s.buf = grown
+	}
+	s.buf = s.buf[:want]
+	s.start = position
+	got, err := s.file.ReadAt(s.buf[kept:], position+int64(kept))
+	if got == want-kept {
+		return nil
+	}
+	s.buf = s.buf[:0]
+	if err == nil || err == io.EOF {
+		return fmt.Errorf("%s: cut while it was read: %w", s.file.Name(), io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// verifyHuge computes the checksum of a batch piece by piece.
+func (s *scanner) verifyHuge(position int64, size int) (bad, err error) {
+	head, err := s.bytes(position, record.HeaderSize)
+	if err != nil {
+		return nil, err
+	}
+	var sum hash.Hash32 = crc32.NewIEEE()
+	skip := 16
+	if head[16] == 2 {
+		sum, skip = crc32.New(castagnoli), 21
+	}
+	want := binary.BigEndian.Uint32(head[skip-4:])
+	for from, end := position+int64(skip), position+int64(size); from < end; {
+		b, err := s.bytes(from, int(min(readSize, end-from)))
+		if err != nil {
+			return nil, err
+		}
+		sum.Write(b)
+		from += int64(len(b))
+	}
+	if got := sum.Sum32(); got != want {
+		return fmt.Errorf("crc %08x, want %08x", got, want), nil
+	}
+	return nil, nil
+}
+
+// credible reports whether a batch may end at a position: a good one or the end follows.
+func (s *scanner) credible(position int64) bool {
+	if position == s.size {
+		return true
+	}
+	b, bad, err := s.batchAt(position)
+	return err == nil && bad == nil && s.fits(b.BaseOffset())
+}
+
+func (s *scanner) fits(offset int64) bool {
+	return offset > s.last && offset-s.base <= math.MaxInt32
+}
+
+// search returns the position of the first good batch from a position on, or the end of the
+// file.
+func (s *scanner) search(from int64) (int64, error) {
+	for from < s.size {
+		window, err := s.bytes(from, int(min(readSize, s.size-from)))
+		if err != nil {
+			return 0, err
+		}
+		n := len(window) - minFrame + 1
+		for i := 0; i < n; i++ {
+			if window[i+16] > 2 || !s.candidate(window[i:], s.size-from-int64(i)) {
+				continue
+			}
+			position := from + int64(i)
+			b, bad, err := s.batchAt(position)
+			if err != nil || bad == nil {
+				return position, err
+			}
+			if s.searched += int64(len(b)); s.searched > max(s.size, 64<<20) {
+				return s.size, nil
+			}
+			if window, err = s.bytes(from, len(window)); err != nil {
+				return 0, err
+			}
+		}
+		if n <= 0 {
+			break
+		}
+		from += int64(n)
+	}
+	return s.size, nil
+}
+
+func (s *scanner) candidate(head []byte, left int64) bool {
+	if !s.fits(int64(binary.BigEndian.Uint64(head))) {
+		return false
+	}
+	_, err := frame(head, left)
+	return err == nil
+}
