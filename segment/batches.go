@@ -1,8 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
-	"hash"
 	"hash/crc32"
 	"io"
 	"iter"
@@ -32,7 +30,7 @@ type Located struct {
 // Batches yields the batches that start in [from, to), which are positions of batches or the
 // end. Its last pair has an error if the bytes before to are not all whole batches: a
 // *CorruptError, whose position is the end of the last good one, or an error of reading. Only
-// frames are checked; see record.Batch.Verify. Batches uses one buffer, which grows for large
+// frames are checked; see record.Batch.Verify. What is in quarantine is left out. Batches uses one buffer, which grows for large
 // batches.
 func (s *Segment) Batches(from, to int64) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
@@ -49,6 +47,10 @@ func (s *Segment) Batches(from, to int64) iter.Seq2[Located, error] {
 			if err == io.EOF {
 				return
 			}
+			if err != nil && s.heal(f, err, r.damage) {
+				r.damage = s.damage.Load()
+				continue
+			}
 			if !yield(b, err) || err != nil {
 				return
 			}
@@ -63,6 +65,8 @@ type batchReader struct {
 	position int64 // of the next batch
 	limit    int64
 	last     int64 // last offset of the batch before, or base - 1
+	damage   *damageList
+	pace     func(bytes int) error // nil, or called before each read
 
 	chunk *[chunkSize]byte
 	large []byte // for batches that are larger
@@ -72,14 +76,19 @@ type batchReader struct {
 
 func newBatchReader(s *Segment, f *openFile, from, to int64) *batchReader {
 	chunk := chunks.Get().(*[chunkSize]byte)
-	return &batchReader{s: s, file: f, position: from, limit: to, last: s.base - 1, chunk: chunk}
+	return &batchReader{s: s, file: f, position: from, limit: to, last: s.base - 1, damage: s.damage.Load(), chunk: chunk}
 }
 
 func (r *batchReader) release() { chunks.Put(r.chunk) }
 
 // next returns the next batch, or io.EOF at the limit. The reader stays in front of a batch
-// that is bad.
+// that is bad, and passes by what is in quarantine.
 func (r *batchReader) next() (Located, error) {
+	if r.damage != nil {
+		for d, ok := r.damage.at(r.position); ok; d, ok = r.damage.at(r.position) {
+			r.position, r.last = d.end(), d.End-1
+		}
+	}
 	left := r.limit - r.position
 	if left <= 0 {
 		return Located{}, io.EOF
@@ -93,7 +102,7 @@ func (r *batchReader) next() (Located, error) {
 		return Located{}, r.corrupt(err)
 	}
 	if f.size >= hugeBatch {
-		if err := r.checkHuge(f); err != nil {
+		if err := r.checkSum(f); err != nil {
 			return Located{}, err
 		}
 	}
@@ -139,6 +148,11 @@ func (r *batchReader) readLarge(n int) ([]byte, error) {
 // readFull reads bytes that are in front of limit. That they are missing means that the file
 // was cut meanwhile.
 func (r *batchReader) readFull(b []byte, position int64) error {
+	if r.pace != nil {
+		if err := r.pace(len(b)); err != nil {
+			return err
+		}
+	}
 	n, err := r.file.ReadAt(b, position)
 	if n == len(b) {
 		return nil
@@ -150,30 +164,6 @@ func (r *batchReader) readFull(b []byte, position int64) error {
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// checkHuge computes the checksum of a batch without holding it in memory.
-func (r *batchReader) checkHuge(f frame) error {
-	head := make([]byte, record.HeaderSize)
-	if err := r.readFull(head, f.position); err != nil {
-		return err
-	}
-	var sum hash.Hash32
-	var skip int64
-	if magic := head[16]; magic < 2 {
-		sum, skip = crc32.NewIEEE(), 16
-	} else {
-		sum, skip = crc32.New(castagnoli), 21
-	}
-	body := io.NewSectionReader(r.file, f.position+skip, int64(f.size)-skip)
-	r.n = 0 // the chunk is used as a buffer
-	if _, err := io.CopyBuffer(onlyWriter{sum}, body, r.chunk[:]); err != nil {
-		return err
-	}
-	if want := binary.BigEndian.Uint32(head[skip-4:]); sum.Sum32() != want {
-		return r.corrupt(badFrame("crc %08x, want %08x", sum.Sum32(), want))
-	}
-	return nil
-}
 
 // onlyWriter hides other methods from io.CopyBuffer, so that it uses its buffer.
 type onlyWriter struct{ io.Writer }

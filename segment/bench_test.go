@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func BenchmarkRecover(b *testing.B) {
 	s := benchFill(b)
 	b.SetBytes(s.Size())
 	for b.Loop() {
-		cut, err := s.Recover(func(record.Batch) error { return nil })
+		cut, err := s.Recover(func(Located) error { return nil }, math.MaxInt64, nil)
 		if cut != 0 || err != nil {
 			b.Fatal(cut, err)
 		}

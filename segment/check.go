@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -42,10 +43,25 @@ func (s *Segment) newChecker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checker{
+	c := &checker{
 		s: s, offsets: idx.offsets.Load().view(), times: idx.times.Load().view(),
 		last: s.base - 1, entry: s.base - 1, max: unknownMax(s.base),
-	}, nil
+	}
+	c.leaveOut(s.Damages())
+	return c, nil
+}
+
+// leaveOut takes the entries away that lead into what is in quarantine since.
+func (c *checker) leaveOut(list []Damage) {
+	for _, d := range list {
+		c.offsets = slices.DeleteFunc(slices.Clone(c.offsets), func(e offsetEntry) bool {
+			return int64(e.position) >= d.Position && int64(e.position) < d.end()
+		})
+		c.times = slices.DeleteFunc(slices.Clone(c.times), func(e timeEntry) bool {
+			offset := c.s.base + int64(e.offset)
+			return offset >= d.First && offset < d.End
+		})
+	}
 }
 
 func (c *checker) walk() error {

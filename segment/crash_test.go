@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -112,7 +113,7 @@ func (c *crashModel) checkCrash(at string) {
 		c.t.Errorf("crash at %s: %v", at, err)
 		return
 	}
-	if _, err := s.Recover(func(record.Batch) error { return nil }); err != nil {
+	if _, err := s.Recover(func(Located) error { return nil }, math.MaxInt64, nil); err != nil {
 		c.t.Errorf("crash at %s: recover: %v", at, err)
 	}
 	if err := s.Check(); err != nil {

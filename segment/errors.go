@@ -35,6 +35,9 @@ type CorruptError struct {
 	Position int64  // first byte that is not part of a valid batch or entry
 	Offset   int64  // offset found or expected there, or -1
 	Err      error  // what is wrong
+
+	// End is, for offsets that are in quarantine, the first one behind them that is not; else 0.
+	End int64
 }
 
 func (e *CorruptError) Error() string {

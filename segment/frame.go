@@ -16,6 +16,7 @@ type frame struct {
 	leaderEpoch  int32
 	magic        int8
 	wrapper      bool // a compressed set of format v0 or v1
+	damaged      bool // no batch but a Damage
 }
 
 func (f frame) end() int64 { return f.position + int64(f.size) }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -120,7 +120,7 @@ func lookUpHostile(t *testing.T, s *Segment, target int64) {
 func recoverHostile(t *testing.T, s *Segment, target int64) {
 	t.Helper()
 	next := int64(0)
-	_, err := s.Recover(func(b record.Batch) error { next = b.NextOffset(); return nil })
+	_, err := s.Recover(func(b Located) error { next = b.Batch.NextOffset(); return nil }, math.MaxInt64, nil)
 	if errors.Is(err, ErrOffsetOverflow) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -236,7 +236,7 @@ func TestGoldenRecover(t *testing.T) {
 			want := readIndexes(t, s)
 			damageIndexes(t, s, rand.New(rand.NewPCG(1, uint64(base))))
 			var count int
-			cut, err := s.Recover(func(b record.Batch) error { count++; return nil })
+			cut, err := s.Recover(func(Located) error { count++; return nil }, math.MaxInt64, nil)
 			if cut != 0 || err != nil || count == 0 && s.Size() > 0 {
 				t.Errorf("%s/%d: cut %d of %d batches, %v", dir, base, cut, count, err)
 			}

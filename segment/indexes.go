@@ -127,17 +127,20 @@ func (s *Segment) distrust(idx *indexes) {
 }
 
 // rebuildLocked makes the indexes from the headers in the log, up to the first place that is
-// not a batch. They are written when the segment is sealed or closed.
+// not a batch; of a guarded segment, from all that is good. They are written when the segment is sealed or closed.
 func (s *Segment) rebuildLocked() (*indexes, error) {
 	f, err := s.log.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer f.release()
+	if _, err := s.prove(f, nil); err != nil {
+		return nil, err
+	}
 	idx := newIndexes(nil, nil)
 	idx.built = true
 	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: unknownMax(s.base)}
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	for position := int64(0); ; {
 		fr, err := sc.at(position)
@@ -147,7 +150,9 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.add(fr)
+		if !fr.damaged {
+			b.add(fr)
+		}
 		position = fr.end()
 	}
 	b.addTime(true)

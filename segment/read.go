@@ -84,11 +84,23 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool
 	if err != nil {
 		return Slice{}, err
 	}
-	fr, err := s.locate(f, start, 0)
+	var fr frame
+	if s.doubt.Load() == nil {
+		fr, err = s.locate(f, start, 0)
+	} else {
+		fr, err = s.provenFrame(f, start, maxBytes)
+	}
+	if err == ErrNotFound && s.damage.Load() != nil {
+		err = s.lossAt(start)
+	}
+	if err == nil && fr.damaged {
+		err = s.inDamage(fr.position)
+	}
 	if err != nil {
 		f.release()
 		return Slice{}, err
 	}
+	maxPosition = s.beforeDamage(fr.position, maxPosition)
 	size := maxBytes
 	if minOne {
 		size = max(size, fr.size)
@@ -116,14 +128,30 @@ func (s *Segment) Translate(offset, fromPosition int64) (p BatchPosition, ok boo
 	return fr.place(), err == nil, err
 }
 
-// locate is Translate with an open file. It starts at the index entry, and again without one
-// when that did not lead to the right place.
+// locate is Translate with an open file. Damage that it meets goes to quarantine.
 func (s *Segment) locate(f *openFile, offset, from int64) (frame, error) {
+	seen := s.damage.Load()
+	fr, err := s.search(f, offset, from)
+	if err == nil || err == ErrNotFound {
+		return fr, err
+	}
+	if s.heal(f, err, seen) {
+		fr, err = s.search(f, offset, from)
+	}
+	if err == errTorn {
+		err = ErrNotFound
+	}
+	return fr, err
+}
+
+// search starts at the index entry, and again without one when that did not lead to the right
+// place. errTorn is a batch that goes beyond the end.
+func (s *Segment) search(f *openFile, offset, from int64) (frame, error) {
 	idx, err := s.indexes()
 	if err != nil {
 		return frame{}, err
 	}
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	e, hit := searchOffsets(idx.offsets.Load().view(), offset-s.base)
 	if !hit || int64(e.position) <= from {
@@ -195,7 +223,7 @@ func (s *Segment) walk(sc *scanner, f frame, offset int64) (frame, error) {
 		if err != nil {
 			return frame{}, err
 		}
-		if next.last <= f.last {
+		if next.last <= f.last && !next.damaged {
 			return frame{}, frameError("offsets do not increase")
 		}
 		f = next
@@ -203,14 +231,15 @@ func (s *Segment) walk(sc *scanner, f frame, offset int64) (frame, error) {
 	return f, nil
 }
 
-// scan is walk from a position, for when there is nothing else to go by. A torn tail ends it
-// as the end of the file does.
+// scan is walk from a position, for when there is nothing else to go by.
 func (s *Segment) scan(sc *scanner, position, offset int64) (frame, error) {
 	for {
 		f, err := sc.at(position)
 		switch {
-		case err == io.EOF || err == errTorn:
+		case err == io.EOF:
 			return frame{}, ErrNotFound
+		case err == errTorn:
+			return frame{}, err
 		case isBadFrame(err):
 			return frame{}, s.corrupt(position, -1, err)
 		case err != nil:
@@ -233,11 +262,20 @@ func (s *Segment) NextOffset() (int64, error) {
 		return 0, err
 	}
 	defer f.release()
+	seen := s.damage.Load()
+	next, err := s.nextOffset(f)
+	if err != nil && s.heal(f, err, seen) {
+		next, err = s.nextOffset(f)
+	}
+	return next, err
+}
+
+func (s *Segment) nextOffset(f *openFile) (int64, error) {
 	idx, err := s.indexes()
 	if err != nil {
 		return 0, err
 	}
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	if e := idx.lastOffset(); e != beforeOffsets {
 		fr, err := s.entryFrame(&sc, e)
@@ -249,8 +287,9 @@ func (s *Segment) NextOffset() (int64, error) {
 		}
 		s.distrust(idx)
 	}
+	sc.damage = s.damage.Load()
 	fr, err := s.scan(&sc, 0, s.base)
-	if err == ErrNotFound {
+	if err == ErrNotFound || err == errTorn && s.guard.Load() == nil {
 		return s.base, nil
 	}
 	if err != nil {
@@ -264,7 +303,7 @@ func (s *Segment) walkToEnd(sc *scanner, fr frame) (int64, error) {
 	for {
 		next, err := sc.at(fr.end())
 		switch {
-		case err == io.EOF || err == errTorn:
+		case err == io.EOF || err == errTorn && s.guard.Load() == nil:
 			return fr.last + 1, nil
 		case isBadFrame(err):
 			return 0, s.corrupt(fr.end(), fr.last+1, err)
@@ -292,7 +331,7 @@ func (s *Segment) UpperBound(startPosition int64, size int) (offset int64, ok bo
 		return 0, false
 	}
 	defer f.release()
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	if _, err := s.entryFrame(&sc, e); err != nil {
 		s.distrust(idx)

@@ -1,22 +1,21 @@
 package segment
 
 import (
-	"errors"
 	"fmt"
 	"io"
-
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // Recover reads the whole segment after an unclean stop: it checks every batch, calls visit for
-// it, makes the indexes anew and cuts the file behind the last good batch. cut is how many
-// bytes that took away. The .txnindex file is empty at the first call of visit, which may call
-// AppendAborted.
+// it, and makes the indexes anew. All offsets are below bound, the base offset of the next
+// segment if there is one. Damage in front of a good batch goes to quarantine (see Damage). Bad
+// bytes at the end are cut, cut says how many, unless behind, which may be nil, says that there
+// are good batches in later segments: then they go to quarantine as well, with the offsets up to
+// bound. The .txnindex file is empty at the first call of visit, which may call AppendAborted.
 //
 // When visit fails, its error is returned and nothing is cut. An ErrOffsetOverflow says that a
 // good batch has an offset that does not belong here; nothing is cut either. In both cases the
 // segment is to be recovered again, or given up.
-func (s *Segment) Recover(visit func(record.Batch) error) (cut int64, err error) {
+func (s *Segment) Recover(visit func(Located) error, bound int64, behind func() (bool, error)) (cut int64, err error) {
 	if s.cfg.ReadOnly {
 		return 0, ErrReadOnly
 	}
@@ -28,10 +27,15 @@ func (s *Segment) Recover(visit func(record.Batch) error) (cut int64, err error)
 		return 0, err
 	}
 	defer f.release()
-	end, err := s.recoverBatches(f, visit)
+	s.healing.Lock()
+	defer s.healing.Unlock()
+	end, list, err := s.recoverBatches(f, visit, bound, behind)
 	if err != nil {
 		return 0, err
 	}
+	s.healing.proven = true
+	s.doubt.Store(nil)
+	s.setDamagesLocked(list)
 	cut = s.size.Load() - end
 	s.dirty.Store(true)
 	s.newName.Store(true)
@@ -62,31 +66,39 @@ func (s *Segment) resetIndexes() error {
 	return s.resetTxnsLocked()
 }
 
-// recoverBatches returns the end of the last good batch.
-func (s *Segment) recoverBatches(f *openFile, visit func(record.Batch) error) (end int64, err error) {
-	r := newBatchReader(s, f, 0, s.size.Load())
-	defer r.release()
-	last := s.base - 1
+// recoverBatches returns where the file is to end, and what is damaged in front of that.
+func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, behind func() (bool, error)) (end int64, list damageList, err error) {
+	p := s.newProver(f, s.size.Load(), bound)
+	defer p.release()
 	for {
-		l, err := r.next()
-		if err == io.EOF || errors.Is(err, ErrCorrupt) {
-			return end, nil
+		l, d, err := p.step()
+		switch {
+		case err == io.EOF:
+			return end, list, nil
+		case err != nil:
+			return 0, nil, err
+		case d.Size > 0 && !p.tail:
+			list = append(list, d)
+			continue
+		case d.Size > 0:
+			if behind == nil {
+				return end, list, nil
+			}
+			keep, err := behind()
+			if keep {
+				d.End = max(d.First, bound)
+				list, end = append(list, d), d.end()
+			}
+			return end, list, err
 		}
-		if err != nil {
-			return 0, err
+		if err := fitsBase(l.Batch.LastOffset(), s.base); err != nil {
+			return 0, nil, fmt.Errorf("%s: byte %d (offset %d): %w", s.Path(LogFile), l.Position, l.Batch.LastOffset(), err)
 		}
-		if l.Batch.Verify() != nil || l.Batch.LastOffset() <= last && l.Batch.LastOffset() >= s.base {
-			return end, nil
-		}
-		last = l.Batch.LastOffset()
-		if err := fitsBase(last, s.base); err != nil {
-			return 0, fmt.Errorf("%s: byte %d (offset %d): %w", s.Path(LogFile), l.Position, last, err)
-		}
-		if err := visit(l.Batch); err != nil {
-			return 0, err
+		if err := visit(l); err != nil {
+			return 0, nil, err
 		}
 		s.indexSet(l.Batch, l.Position)
-		end = r.position
+		end = l.Position + int64(l.Batch.Size())
 	}
 }
 

@@ -24,6 +24,12 @@ type scanner struct {
 	start int64 // position of the first byte in block
 	n     int   // bytes in block
 	large bool  // the last batch was larger than a block
+
+	damage *damageList // to pass by, or nil
+}
+
+func (s *Segment) scanner(f vfs.File) scanner {
+	return scanner{file: f, limit: s.size.Load(), damage: s.damage.Load()}
 }
 
 func (sc *scanner) release() {
@@ -39,6 +45,11 @@ func (sc *scanner) at(position int64) (frame, error) {
 	left := sc.limit - position
 	if left <= 0 {
 		return frame{}, io.EOF
+	}
+	if sc.damage != nil {
+		if d, ok := sc.damage.at(position); ok {
+			return d.frame(), nil
+		}
 	}
 	head := min(left, record.HeaderSize)
 	if position < sc.start || position+head > sc.start+int64(sc.n) {

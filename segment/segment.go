@@ -86,6 +86,17 @@ type Segment struct {
 		txnUnsynced bool // .txnindex needs a sync
 	}
 
+	// What is known of the health of .log. Readers load, who changes it holds healing.
+	// Lock order: index, then healing, then path.
+	damage  atomic.Pointer[damageList] // nil: none known
+	guard   atomic.Pointer[guard]      // nil: damage is an error
+	doubt   atomic.Pointer[doubt]      // nil: every byte was proven, or written by this process
+	healing struct {
+		sync.Mutex
+		proven   bool // Guard need not doubt
+		onDamage func(path string, d Damage)
+	}
+
 	// bytes counts since the last index entry, as indexBuilder does. It belongs to the writer.
 	bytes int64
 
@@ -147,6 +158,7 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 	s.index.owned = true
 	s.stamps.max, s.stamps.maxKnown = unknownMax(base), true
 	s.created.Store(now.UnixNano())
+	s.healing.proven = true
 	s.dirty.Store(true)
 	s.newName.Store(true)
 	return s, nil
@@ -156,17 +168,23 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 // the next call is Recover. Nothing is read yet; indexes that turn out wrong or missing are
 // made from the log.
 func Open(fsys vfs.FS, dir string, base int64, cfg Config) (*Segment, error) {
-	s := newSegment(fsys, dir, base, cfg)
-	info, err := fsys.Stat(s.Path(LogFile))
+	path := filepath.Join(dir, Name(base, LogFile, cfg.Suffix))
+	info, err := fsys.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: s.Path(LogFile), Err: fs.ErrInvalid}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
-	s.size.Store(info.Size())
-	s.created.Store(info.ModTime().UnixNano())
-	return s, nil
+	return OpenInfo(fsys, dir, base, cfg, info), nil
+}
+
+// OpenInfo is Open for who has asked the file system about the .log file already.
+func OpenInfo(fsys vfs.FS, dir string, base int64, cfg Config, log fs.FileInfo) *Segment {
+	s := newSegment(fsys, dir, base, cfg)
+	s.size.Store(log.Size())
+	s.created.Store(log.ModTime().UnixNano())
+	return s
 }
 
 // BaseOffset returns the offset that names the files; no record has a smaller one.
@@ -293,7 +311,7 @@ func (s *Segment) endsRight(idx *indexes) bool {
 		return false
 	}
 	defer f.release()
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	fr, err := s.entryFrame(&sc, e)
 	if err != nil {

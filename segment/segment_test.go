@@ -265,7 +265,7 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("NextOffset: got %d, %v", next, err)
 	}
 	_, truncate := s.TruncateTo(0)
-	_, recovered := s.Recover(func(record.Batch) error { return nil })
+	_, recovered := s.Recover(func(Located) error { return nil }, math.MaxInt64, nil)
 	for _, err := range []error{s.Append(batch(t, 10, 1, t0, 1)), truncate, recovered, s.AppendAborted(AbortedTxn{})} {
 		if err != ErrReadOnly {
 			t.Errorf("got %v, want ErrReadOnly", err)
@@ -289,7 +289,7 @@ func TestPreallocate(t *testing.T) {
 	must(t, s.Flush())
 	crashed, err := Open(m.CrashClone(nil), testDir, 0, cfg)
 	must(t, err)
-	cut, err := crashed.Recover(func(record.Batch) error { return nil })
+	cut, err := crashed.Recover(func(Located) error { return nil }, math.MaxInt64, nil)
 	if cut != 1<<20-s.Size() || err != nil || crashed.Size() != s.Size() {
 		t.Errorf("Recover: cut %d, %v, size %d, want size %d", cut, err, crashed.Size(), s.Size())
 	}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"io"
 	"math"
 )
@@ -117,8 +118,8 @@ func (s *Segment) FirstTimestamp() (int64, error) {
 		return first, nil
 	}
 	fr, err := s.frameAt(0)
-	if err == io.EOF || err == errTorn {
-		return math.MaxInt64, nil
+	if err == io.EOF || isBadFrame(err) || errors.Is(err, ErrCorrupt) {
+		return math.MaxInt64, nil // damage is for readers to tell
 	}
 	if err != nil {
 		return 0, err
@@ -140,7 +141,7 @@ func (s *Segment) frameAt(position int64) (frame, error) {
 		return frame{}, err
 	}
 	defer f.release()
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	fr, err := sc.at(position)
 	if _, bad := err.(frameError); bad {
@@ -157,6 +158,19 @@ func (s *Segment) OffsetByTimestamp(timestamp, start int64) (t TimestampOffset, 
 		return t, false, err
 	}
 	defer f.release()
+	for {
+		seen := s.damage.Load()
+		t, ok, err = s.offsetByTimestamp(f, timestamp, start)
+		if ok && s.doubt.Load() != nil { // the base offset is outside of the checksum
+			_, err = s.provenFrame(f, t.Offset, 0)
+		}
+		if !s.heal(f, err, seen) && s.damage.Load() == seen {
+			return t, ok, err
+		}
+	}
+}
+
+func (s *Segment) offsetByTimestamp(f *openFile, timestamp, start int64) (t TimestampOffset, ok bool, err error) {
 	position, err := s.startByTime(f, timestamp, start)
 	if err == ErrNotFound {
 		return t, false, nil
@@ -211,6 +225,9 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 	}
 	defer f.release()
 	fr, err := s.locate(f, offset, 0)
+	if s.doubt.Load() != nil {
+		fr, err = s.provenFrame(f, offset, 0)
+	}
 	if err == ErrNotFound {
 		return t, false, nil
 	}

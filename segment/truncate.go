@@ -21,6 +21,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	defer f.release()
 	fr, err := s.locate(f, offset, 0)
 	if err == ErrNotFound {
+		s.cutGuard(s.size.Load(), offset)
 		return 0, nil
 	}
 	if err != nil {
@@ -31,6 +32,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	}
 	cut = s.size.Load() - fr.position
 	s.size.Store(fr.position)
+	s.cutGuard(fr.position, offset)
 	err = f.Truncate(fr.position)
 	s.dirty.Store(true)
 	if err != nil {
@@ -96,7 +98,7 @@ func (s *Segment) reloadMax(f *openFile) error {
 	} else if err != ErrNotFound {
 		return err
 	}
-	sc := scanner{file: f, limit: s.size.Load()}
+	sc := s.scanner(f)
 	defer sc.release()
 	for position := from; ; {
 		fr, err := sc.at(position)

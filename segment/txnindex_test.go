@@ -2,10 +2,9 @@ package segment
 
 import (
 	"errors"
+	"math"
 	"os"
 	"testing"
-
-	"github.com/gregor-kafka/gregor/record"
 )
 
 func TestAborted(t *testing.T) {
@@ -66,7 +65,7 @@ func TestAborted(t *testing.T) {
 	if err := s.CheckTxnIndex(); !errors.As(err, &corrupt) || !errors.Is(err, ErrCorrupt) || corrupt.Position != txnEntrySize {
 		t.Errorf("got %v, want corruption at byte %d", err, txnEntrySize)
 	}
-	_, err = s.Recover(func(record.Batch) error { return nil })
+	_, err = s.Recover(func(Located) error { return nil }, math.MaxInt64, nil)
 	must(t, err)
 	f(0, 1000, nil, false)
 	must(t, file.Close())

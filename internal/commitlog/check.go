@@ -83,6 +83,9 @@ func (l *Log) checkProducersLocked(o *Offsets) error {
 		}
 	}
 	for id, p := range l.mu.producers.producers {
+		if last := p.batches[p.newest].lastOffset; p.count > 0 && l.isQuarantined(last) {
+			continue
+		}
 		if err := p.check(replayed.producers[id], first, o.LogStart); err != nil {
 			return err
 		}

@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +17,8 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// Ten thousand crash points: go test ./internal/commitlog -run Crash -crashes 10000
+// Ten thousand crash points: go test ./internal/commitlog -run Crash -crashes 10000, or with
+// GREGOR_CRASH_POINTS=10000.
 // A failure prints its seed: -crashseed SEED repeats that run.
 var (
 	crashes   = flag.Int("crashes", 400, "crash points of TestCrash")
@@ -27,6 +30,9 @@ var (
 // else than the beginning of what was written. It goes on with the reopened log, up to the
 // next crash.
 func TestCrash(t *testing.T) {
+	if n, err := strconv.Atoi(os.Getenv("GREGOR_CRASH_POINTS")); err == nil {
+		*crashes = n
+	}
 	seed := *crashSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -388,6 +394,7 @@ func (w *crashWorld) crashAndOpen() {
 	w.note("opened: clean %v, [%d,%d)", w.clean, o.LogStart, o.End)
 	w.recoveryPoint = min(w.recoveryPoint, l.RecoveryPoint()) // as Open demands
 	l.SetHighWatermark(o.End)
+	must(w.t, l.Scrub(nil))
 	mustCheck(w.t, l)
 
 	if o.LogStart < w.logStartPoint || o.LogStart > max(w.logStart, w.logStartPoint, w.target) {
@@ -444,12 +451,26 @@ func (w *crashWorld) compare(got []record.Batch, o *Offsets) {
 			i++
 		}
 	}
+	lost := func(b record.Batch) {
+		if b.NextOffset() <= flushed && b.LastOffset() >= o.LogStart {
+			w.t.Errorf("batch [%d,%d] was flushed (up to %d) and is lost; log [%d,%d)", b.BaseOffset(), b.LastOffset(), flushed, o.LogStart, o.End)
+		}
+	}
 	for j := range i {
-		if written[j].LastOffset() >= o.LogStart {
+		lost(written[j])
+		if last := written[j].LastOffset(); last >= o.LogStart && !w.log.isQuarantined(last) {
 			w.t.Errorf("batch at %d is missing at the start; log start %d", written[j].BaseOffset(), o.LogStart)
 		}
 	}
 	for _, b := range got {
+		// What the disk lost in front of what it has is in quarantine.
+		for i < len(written) && written[i].LastOffset() < b.BaseOffset() {
+			lost(written[i])
+			if offset := written[i].BaseOffset(); !w.log.isQuarantined(offset) {
+				w.t.Errorf("batch at %d is missing, the one at %d is there", offset, b.BaseOffset())
+			}
+			i++
+		}
 		if i == len(written) || !bytes.Equal(b, written[i]) {
 			w.t.Errorf("batch at %d is not what was written there", b.BaseOffset())
 			return
@@ -457,10 +478,7 @@ func (w *crashWorld) compare(got []record.Batch, o *Offsets) {
 		i++
 	}
 	for ; i < len(written); i++ {
-		if b := written[i]; b.NextOffset() <= flushed && b.LastOffset() >= o.LogStart {
-			w.t.Errorf("batch [%d,%d] was flushed (up to %d) and is lost; log [%d,%d)", b.BaseOffset(), b.LastOffset(), flushed, o.LogStart, o.End)
-			return
-		}
+		lost(written[i])
 	}
 }
 
@@ -480,6 +498,10 @@ func (w *crashWorld) checkCommitted(got []record.Batch, logStart int64) {
 	var have []int64
 	for next := logStart; ; {
 		r, err := w.log.Read(next, 1+w.rng.IntN(600), ReadCommitted, true)
+		if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > next {
+			next = corrupt.End
+			continue
+		}
 		must(w.t, err)
 		b := contents(w.t, r)
 		if len(b) == 0 {

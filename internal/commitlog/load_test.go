@@ -108,15 +108,17 @@ func TestUncleanLoad(t *testing.T) {
 	f("KAFKA-10101: log start beyond the end", 6, 500, nothing, 500, 500, 500)
 	f("log start inside", 6, 3, nothing, 3, 6, 6)
 	f("garbage in the last segment", 4, 0, garbage(logName(4), 80), 0, 5, 4)
-	f("garbage in the middle cuts what follows", 0, 0, garbage(logName(2), 80), 0, 3, 0)
-	f("segment missing above the recovery point", 1, 0, remove(logName(2)), 0, 2, 1)
+	f("garbage in the middle", 0, 0, garbage(logName(2), 80), 0, 6, 0)
+	f("segment missing above the recovery point", 1, 0, remove(logName(2)), 0, 6, 1)
 	f("no index", 4, 0, remove("00000000000000000000.index", "00000000000000000004.index", "00000000000000000004.timeindex"), 0, 6, 4)
 	f("no snapshots", 4, 0, remove(snapshotName(2), snapshotName(4), snapshotName(6)), 0, 6, 4)
 	f("broken snapshot", 4, 0, garbage(snapshotName(4), 0), 0, 6, 4)
 	f("no epochs", 0, 0, remove("leader-epoch-checkpoint"), 0, 6, 0)
 	f("broken epochs", 4, 0, garbage("leader-epoch-checkpoint", 0), 0, 6, 0)
 	for _, size := range []string{"\xff\xff\xff\xff", "\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // linkedin/kafka#409
-		f("hostile size", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 8, []byte(size)) }, 0, 4, 4)
+		last := int64(len(spec{tag: "a", producer: &record.Producer{ID: 7}}.build(t)))
+		f("hostile size", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 8, []byte(size)) }, 0, 6, 4)
+		f("hostile size at the end", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), last+8, []byte(size)) }, 0, 5, 4)
 	}
 }
 
@@ -140,19 +142,27 @@ func TestEmptyDirectoryBeginsAtLogStart(t *testing.T) {
 	wantOffsets(t, openLog(t, o), 500, 500, 500, 500)
 }
 
-// A segment that is missing strands what is behind it: not served, and not deleted.
-func TestHoleStrands(t *testing.T) {
+// A segment that is missing above the recovery point is a loss: its offsets are refused, and
+// what is behind is served.
+func TestMissingSegmentIsALoss(t *testing.T) {
 	mem := vfs.NewMem()
 	o := threeSegments(t, mem)
 	o.RecoveryPoint = 1
 	must(t, mem.Remove(dir+logName(2)))
-	openLog(t, o)
-	if _, err := mem.Stat(dir + logName(4) + StrandedSuffix); err != nil {
-		t.Error(err)
+	l := openLog(t, o)
+	wantOffsets(t, l, 0, 0, 0, 6)
+	l.SetHighWatermark(6)
+	for offset, lost := range []bool{false, false, true, true, false, false} {
+		r, err := l.Read(int64(offset), 1000, ReadUncommitted, true)
+		r.Slice.Release()
+		if errors.Is(err, record.ErrCorrupt) != lost || !lost && err != nil {
+			t.Errorf("offset %d: got %v, want lost %v", offset, err, lost)
+		}
 	}
 	o.Config.Compact = true // there it is where compaction took all
-	must(t, mem.Rename(dir+logName(4)+StrandedSuffix, dir+logName(4)))
-	wantOffsets(t, openLog(t, o), 0, 0, 0, 6)
+	if q := openLog(t, o).Quarantine(); len(q) > 0 {
+		t.Errorf("compacted: got %v", q)
+	}
 }
 
 // Producers are the same after a recovery, with snapshots at each base and the end.

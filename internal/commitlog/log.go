@@ -105,6 +105,8 @@ type Log struct {
 	epochs *EpochCache
 	flush  flusher
 
+	bytesCut atomic.Int64
+
 	// failure is set once, by the first failed operation or by Close.
 	failure atomic.Pointer[StorageError]
 }

@@ -13,10 +13,6 @@ const (
 	// keptSuffix ends in segment.DeletedSuffix and is none of ours: a KRaft snapshot.
 	keptSuffix = ".checkpoint.deleted"
 
-	// StrandedSuffix ends the names of files behind a hole in the log. They are not part of
-	// the log and are never deleted.
-	StrandedSuffix = ".stranded"
-
 	// DeleteDirSuffix ends the name of a directory that is to be deleted.
 	DeleteDirSuffix = "-delete"
 )

@@ -25,6 +25,9 @@ type recovery struct {
 }
 
 func (r *recovery) run() error {
+	for _, s := range r.segments {
+		s.OnDamage(r.log.noteDamage)
+	}
 	if len(r.segments) == 0 {
 		r.end, r.point = r.logStart, r.logStart
 		r.producers = newProducerState(r.end)
@@ -38,10 +41,12 @@ func (r *recovery) run() error {
 
 // trust takes a directory that was stopped cleanly as it is.
 func (r *recovery) trust() error {
-	end, err := r.last().NextOffset()
+	r.guard(len(r.segments) - 1)
+	end, err := r.cleanEnd()
 	if err != nil {
 		return err
 	}
+	r.last().Guard(end)
 	r.end, r.point = end, end
 	if end < r.logStart {
 		return r.restart()
@@ -73,6 +78,7 @@ func (r *recovery) check() error {
 	l := r.log
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	i := max(0, floorSegment(r.segments, r.point))
+	r.guard(i)
 	var err error
 	if r.producers, err = l.replayProducers(r.segments[:i], logStart, max(logStart, r.segments[i].BaseOffset())); err != nil {
 		return err
@@ -83,17 +89,15 @@ func (r *recovery) check() error {
 	for ; i < len(r.segments); i++ {
 		s := r.segments[i]
 		if r.isHole(i) {
-			if err := r.strandFrom(i); err != nil {
-				return err
-			}
-			break
+			r.segments[i-1].AddLoss(r.end, s.BaseOffset())
 		}
-		cut, err := r.recoverSegment(s)
+		cut, err := r.recoverSegment(i)
 		if err != nil {
 			return err
 		}
 		l.mu.unsynced = append(l.mu.unsynced, s)
 		if cut > 0 {
+			l.bytesCut.Add(cut)
 			l.logger.Warn("torn tail is cut", "partition", l.partition, "segment", s.BaseOffset(), "bytes", cut, "end", r.end)
 			// A second crash must not bring back what was cut, behind new records.
 			if err := s.Flush(); err != nil {
@@ -106,6 +110,7 @@ func (r *recovery) check() error {
 	if err := r.dropFrom(i); err != nil {
 		return err
 	}
+	r.guard(len(r.segments) - 1)
 	if r.end < r.logStart {
 		return r.restart()
 	}
@@ -133,8 +138,8 @@ func (r *recovery) endBefore(i int) (int64, error) {
 }
 
 // isHole reports whether records between the end so far and segment i were lost in the
-// crash: a tail, or a whole segment, that had not reached the disk when the ones behind it
-// had. Below the recovery point and in compacted logs, gaps are where records were removed;
+// crash with all their bytes: a tail, or a whole segment, that had not reached the disk when
+// the ones behind it had. Below the recovery point and in compacted logs, gaps are where records were removed;
 // a gap too large for one segment is one that a roll or a split has named.
 func (r *recovery) isHole(i int) bool {
 	if i == 0 || r.log.config.Load().Compact {
@@ -144,32 +149,79 @@ func (r *recovery) isHole(i int) bool {
 	return base > r.end && base > r.point && base-r.segments[i-1].BaseOffset() <= math.MaxInt32
 }
 
-// recoverSegment checks one segment and moves the end behind what is good of it.
-func (r *recovery) recoverSegment(s *segment.Segment) (cut int64, err error) {
-	l := r.log
+// recoverSegment checks segment i and moves the end behind what is good of it.
+func (r *recovery) recoverSegment(i int) (cut int64, err error) {
+	l, s, bound := r.log, r.segments[i], int64(math.MaxInt64)
+	if i+1 < len(r.segments) {
+		bound = r.segments[i+1].BaseOffset()
+	}
 	r.end = max(r.end, s.BaseOffset())
 	if err := r.snapshotAt(s.BaseOffset()); err != nil {
 		return 0, err
 	}
 	at := position{segment: s}
-	cut, err = s.Recover(func(b record.Batch) error {
+	cut, err = s.Recover(func(found segment.Located) error {
+		b := found.Batch
 		r.noteEpoch(b)
-		at.offset = b.BaseOffset()
+		at.offset, at.pos = b.BaseOffset(), found.Position
 		if err := r.noteProducer(b, at); err != nil {
 			return err
 		}
-		at.pos += int64(b.Size())
 		r.end = b.NextOffset()
 		r.producers.end = max(r.producers.end, r.end)
 		return nil
-	})
+	}, bound, func() (bool, error) { return r.hasBatchIn(r.segments[i+1:]) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {
 		return 0, &overflowError{s, err}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%v: recover: %w", l.partition, err)
 	}
+	for _, d := range s.Damages() {
+		r.end = max(r.end, d.End)
+	}
+	r.producers.end = max(r.producers.end, r.end)
 	return cut, nil
+}
+
+func (r *recovery) hasBatchIn(segments []*segment.Segment) (bool, error) {
+	for _, s := range segments {
+		if ok, err := s.HasBatch(); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// guard turns quarantine on for the first n segments, which have one behind them.
+func (r *recovery) guard(n int) {
+	for i, s := range r.segments[:max(0, min(n, len(r.segments)-1))] {
+		s.Guard(r.segments[i+1].BaseOffset())
+	}
+}
+
+// cleanEnd returns the log end after a clean stop: where the last segment ends. Another witness
+// is the newest producer snapshot, whose name is the log end, or else the recovery point. If the
+// two disagree, the end of the file may be damaged, and all of it is looked at.
+func (r *recovery) cleanEnd() (int64, error) {
+	last := r.last()
+	end, err := last.NextOffset()
+	witness, ok := r.log.mu.snapshots.latest(), true
+	if witness < last.BaseOffset() {
+		witness, ok = r.point, r.point >= last.BaseOffset()
+	}
+	if err == nil && (end == witness || !ok) {
+		return end, nil
+	}
+	if err != nil && !errors.Is(err, record.ErrCorrupt) {
+		return 0, err
+	}
+	end, certain, err := last.ProveEnd(math.MaxInt64)
+	if certain || err != nil || !ok {
+		return end, err
+	}
+	end, _, err = last.ProveEnd(max(witness, last.BaseOffset()+1))
+	return max(end, witness), err
 }
 
 // noteEpoch enters epochs that the file had not learned of. It may know the last one by a
@@ -213,25 +265,6 @@ func (r *recovery) snapshotAt(base int64) error {
 		return nil
 	}
 	return l.mu.snapshots.write(r.producers)
-}
-
-// strandFrom takes the segments from i on, behind a hole, out of the log, last one first.
-// Their files stay, with a suffix that nobody reads: the hole may be one that an operator
-// made.
-func (r *recovery) strandFrom(i int) error {
-	l := r.log
-	l.logger.Error("records are lost: what is behind the gap is put aside", "partition", l.partition,
-		"offset", r.end, "next", r.segments[i].BaseOffset(), "segments", len(r.segments)-i, "suffix", StrandedSuffix)
-	for _, s := range slices.Backward(r.segments[i:]) {
-		if err := s.ChangeSuffix("", StrandedSuffix); err != nil {
-			return err
-		}
-		if err := errors.Join(l.fs.SyncDir(l.mu.dir), s.Close()); err != nil {
-			return err
-		}
-	}
-	r.segments = r.segments[:i]
-	return nil
 }
 
 // dropFrom removes the segments from i on, last one first.
@@ -314,7 +347,7 @@ func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
 		if b.BaseOffset() >= end {
 			break
 		}
-		if b.ProducerID() >= 0 && b.LastOffset() >= state.end {
+		if b.ProducerID() >= 0 && b.LastOffset() >= state.end && b.Verify() == nil {
 			if t, ended := state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, located.Position}); ended {
 				state.complete(t)
 			}

@@ -123,6 +123,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	if err != nil {
 		return l.fail("create segment", err)
 	}
+	old.active().Guard(base)
 	l.mu.producers.end = base
 	if err := l.mu.snapshots.write(l.mu.producers); err != nil {
 		return l.fail("write producer snapshot", err)
@@ -142,6 +143,7 @@ func (l *Log) createLocked(base int64, c *Config) (*segment.Segment, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.OnDamage(l.noteDamage)
 	l.startSegmentLocked(c)
 	return s, nil
 }
