@@ -143,6 +143,7 @@ func (l *Log) start(r *recovery) error {
 		}
 		r.segments = append(r.segments, s)
 	} else {
+		r.watch()
 		l.startSegmentLocked(c)
 	}
 	active := r.segments[len(r.segments)-1]

@@ -46,7 +46,6 @@ func (r *recovery) trust() error {
 	if err != nil {
 		return err
 	}
-	r.last().Guard(end)
 	r.end, r.point = end, end
 	if end < r.logStart {
 		return r.restart()
@@ -110,7 +109,6 @@ func (r *recovery) check() error {
 	if err := r.dropFrom(i); err != nil {
 		return err
 	}
-	r.guard(len(r.segments) - 1)
 	if r.end < r.logStart {
 		return r.restart()
 	}
@@ -191,6 +189,17 @@ func (r *recovery) hasBatchIn(segments []*segment.Segment) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// watch turns quarantine on. What recovery has not read is proven when it is read.
+func (r *recovery) watch() {
+	for _, s := range r.segments {
+		s.OnDamage(r.log.noteDamage)
+	}
+	r.guard(len(r.segments) - 1)
+	if r.clean {
+		r.last().Guard(r.end)
+	}
 }
 
 // guard turns quarantine on for the first n segments, which have one behind them.
