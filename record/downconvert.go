@@ -108,12 +108,11 @@ func (d *DownConverter) options(b Batch) SetOptions {
 	return SetOptions{Magic: d.Magic, Codec: b.Codec(), TimestampType: b.TimestampType(), AppendTime: b.MaxTimestamp()}
 }
 
-// Filler writes to p, all of it, what readers take for the beginning of a batch that was cut:
-// it fills an answer up to the size that was promised before its records were converted.
-func Filler(p []byte) {
-	clear(p)
-	var head [LogOverhead]byte
+// Filler returns the head of what readers take for the beginning of a batch that was cut;
+// zeros follow up to size. It fills an answer up to the size that was promised before its
+// records were converted.
+func Filler(size int) (head [LogOverhead]byte) {
 	binary.BigEndian.PutUint64(head[posOffset:], 1<<64-1)
-	binary.BigEndian.PutUint32(head[posLength:], uint32(max(len(p)+1, HeaderSize)))
-	copy(p, head[:])
+	binary.BigEndian.PutUint32(head[posLength:], uint32(max(size+1, HeaderSize)))
+	return head
 }

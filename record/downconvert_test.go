@@ -127,8 +127,8 @@ func TestDownConvert(t *testing.T) {
 // The fake beginning of a batch is incomplete for every reader, whatever its size.
 func TestFiller(t *testing.T) {
 	for size := range 200 {
-		p := bytes.Repeat([]byte{0x55}, size)
-		Filler(p)
+		p, head := make([]byte, size), Filler(size)
+		copy(p, head[:])
 		if _, err := First(p); err != ErrShort {
 			t.Fatalf("%d bytes: got %v", size, err)
 		}

@@ -34,10 +34,11 @@ type producing struct {
 	internal bool // the client may write to internal topics
 	flexible bool
 
-	topic  produceTopic
-	failed error         // of any partition
-	leader []int32       // leaders that the answer names
-	waits  []produceWait // what the answer has to wait for
+	topic       produceTopic
+	conversions int           // sets that came in another format than the log's
+	failed      error         // of any partition
+	leader      []int32       // leaders that the answer names
+	waits       []produceWait // what the answer has to wait for
 }
 
 // A produceTopic is the topic that is being worked on. Its name is a view of the request.
@@ -67,6 +68,9 @@ func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error 
 	p.internal = r.ClientID == adminClientID
 	d := wire.NewDecoder(r.Body)
 	p.run(&d, w)
+	if p.version < 3 || p.conversions > 0 {
+		s.noteOldClient(r, p.conversions)
+	}
 	switch {
 	case p.acks == 0:
 		w.Drop()
@@ -185,6 +189,9 @@ func (p *producing) partition(i int32, set []byte, w *wire.Response) {
 		p.writeError(w, i, err)
 		return
 	}
+	if info.Converted {
+		p.conversions++
+	}
 	w.Buf = append(w.Buf, 0, 0)
 	w.Buf = binary.BigEndian.AppendUint64(w.Buf, uint64(info.FirstOffset))
 	if p.version >= 2 {
@@ -229,7 +236,7 @@ func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, part
 	if topic.IsInternal(partition.ID().Topic) && !p.internal {
 		return info, nil, errInternalTopic
 	}
-	if err := p.check(set); err != nil {
+	if err := p.check(set, partition); err != nil {
 		return info, nil, err
 	}
 	info, err = partition.Append(set, replica.AppendOptions{
@@ -262,7 +269,7 @@ var (
 
 // check looks at what a record set must be for the version of the request. The rest is
 // the log's business.
-func (p *producing) check(set []byte) error {
+func (p *producing) check(set []byte, partition *replica.Partition) error {
 	if len(set) == 0 {
 		return errNoBatch
 	}
@@ -272,7 +279,7 @@ func (p *producing) check(set []byte) error {
 		return err
 	case p.version < 7 && batch.Codec() == record.Zstd:
 		return errZstdTooOld
-	case batch.Magic() == 2 && batch.IsTransactional():
+	case batch.Magic() == 2 && batch.IsTransactional() && formatOf(partition) == 2:
 		return errTransactional // until there is a transaction coordinator
 	case p.version < 3:
 		return nil
@@ -282,6 +289,15 @@ func (p *producing) check(set []byte) error {
 		return errManyBatches
 	}
 	return nil
+}
+
+// formatOf returns the message format of a partition's log.
+func formatOf(p *replica.Partition) int8 {
+	log, err := p.Log()
+	if err != nil {
+		return 2 // appending says what is wrong
+	}
+	return log.Config().MessageFormat
 }
 
 // writeError writes the part of a partition that failed, from the error code on.

@@ -40,6 +40,10 @@ type fetching struct {
 	refs             []*replica.FetchPartition // what is read, in order
 	answered         []*replica.FetchPartition // what the answer has, in order
 	leaders          []int32                   // that the answer names
+
+	old         []oldRecords // of refs, for clients before version 4
+	oldWritten  int          // how many of them are in the answer
+	conversions int          // batches converted for them
 }
 
 var fetchings = sync.Pool{New: func() any { return new(fetching) }}
@@ -58,11 +62,21 @@ func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error 
 	defer f.close()
 	f.limit()
 	f.req.Output = w
-	if err := s.Replicas.Fetch(ctx, &f.req, f.refs); err != nil {
+	if err := f.fetch(ctx); err != nil {
 		return err
 	}
 	f.write(w)
+	if f.version < 4 {
+		s.noteOldClient(r, f.conversions)
+	}
 	return nil
+}
+
+func (f *fetching) fetch(ctx context.Context) error {
+	if f.version < 4 {
+		return f.fetchOld(ctx)
+	}
+	return f.s.Replicas.Fetch(ctx, &f.req, f.refs)
 }
 
 func (f *fetching) release() {
@@ -72,7 +86,8 @@ func (f *fetching) release() {
 	clear(f.parts)
 	clear(f.refs)
 	clear(f.answered)
-	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], leaders: f.leaders[:0]}
+	clear(f.old)
+	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], leaders: f.leaders[:0], old: f.old[:0]}
 	fetchings.Put(f)
 }
 
@@ -86,9 +101,9 @@ func (f *fetching) read(body []byte) bool {
 	}
 	f.req.MaxWait = time.Duration(d.Int32()) * time.Millisecond
 	f.req.MinBytes = int(d.Int32())
-	f.req.MaxBytes, f.req.HardMax = math.MaxInt32, true
+	f.req.MaxBytes = math.MaxInt32
 	if f.version >= 3 {
-		f.req.MaxBytes, f.req.HardMax = int(d.Int32()), false
+		f.req.MaxBytes = int(d.Int32())
 	}
 	if f.version >= 4 {
 		f.req.Isolation = commitlog.Isolation(d.Int8())
@@ -235,9 +250,6 @@ func (f *fetching) limit() {
 	f.req.MaxBytes = min(f.req.MaxBytes, f.s.fetchMaxBytes)
 	f.req.MinBytes = min(f.req.MinBytes, f.req.MaxBytes)
 }
-
-// errOldMessages: there is no conversion to the formats of old clients yet.
-var errOldMessages = refuse(kerr.UnsupportedVersion, "the records have a format that is newer than this version of Fetch")
 
 // fetchCode is code for one partition of a fetch: old clients do not know all codes.
 func (f *fetching) fetchCode(err error) int16 {

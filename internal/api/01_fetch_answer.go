@@ -2,13 +2,11 @@ package api
 
 import (
 	"encoding/binary"
-	"io"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // writeRefusal writes an answer without partitions.
@@ -55,7 +53,9 @@ func (f *fetching) write(w *wire.Response) {
 // choose finds what the answer has to say.
 func (f *fetching) choose() {
 	for _, p := range f.refs {
-		f.adjust(p)
+		if f.version >= 4 {
+			f.adjust(p) // done for older ones
+		}
 		if f.incremental && !p.Changed() {
 			p.Result.Read.Slice.Release()
 			continue
@@ -76,40 +76,12 @@ func (f *fetching) adjust(p *replica.FetchPartition) {
 	}
 	if log, err := p.Partition().Log(); err == nil && log.Config().Compression == record.Zstd {
 		f.refuse(r, record.ErrUnsupportedCompression)
-		return
-	}
-	if f.version < 4 {
-		if err := checkFormat(r.Read.Slice, f.version); err != nil {
-			f.refuse(r, err)
-		}
 	}
 }
 
 func (f *fetching) refuse(r *replica.FetchResult, err error) {
 	r.Read.Slice.Release()
 	*r = replica.FetchResult{Err: err}
-}
-
-// checkFormat refuses records that clients of an old version cannot read: format 1 came
-// with version 2 and format 2 with version 4.
-func checkFormat(s segment.Slice, version int16) error {
-	newest := int8(0)
-	if version >= 2 {
-		newest = 1
-	}
-	b := make([]byte, s.Size())
-	if _, err := s.ReadAt(b, 0); len(b) > 0 && err != nil && err != io.EOF {
-		return err
-	}
-	for batch, err := range record.Batches(b) {
-		if err != nil {
-			return nil // the last one is cut, which clients expect
-		}
-		if batch.Magic() > newest {
-			return errOldMessages
-		}
-	}
-	return nil
 }
 
 func sameTopic(a, b *replica.FetchPartition) bool {
@@ -146,10 +118,14 @@ func (f *fetching) writeTopic(w *wire.Response, list []*replica.FetchPartition) 
 // writePartition writes one partition. Records that cannot be read from the disk become an
 // error of their partition.
 func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
+	if f.version < 4 {
+		f.writeOldPartition(w, p)
+		return
+	}
 	r := &p.Result
 	mark := w.Mark()
 	if r.Err == nil {
-		f.writeFound(w, p)
+		f.writeFound(w, p, r.Read.Slice.Size())
 		err := w.AppendSlice(r.Read.Slice)
 		if err == nil {
 			f.writePartitionTags(w, p)
@@ -163,8 +139,24 @@ func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
 	f.writePartitionTags(w, p)
 }
 
-// writeFound writes what precedes the bytes of the records.
-func (f *fetching) writeFound(w *wire.Response, p *replica.FetchPartition) {
+// writeOldPartition writes the next partition for a client before version 4.
+func (f *fetching) writeOldPartition(w *wire.Response, p *replica.FetchPartition) {
+	o := f.old[f.oldWritten]
+	f.oldWritten++
+	switch {
+	case p.Result.Err != nil:
+		f.writeFailed(w, p)
+	case o.promised():
+		f.writeFound(w, p, o.size)
+		w.AppendBody(&o)
+	default:
+		f.writeFound(w, p, o.size)
+		w.Buf = append(w.Buf, o.ready...)
+	}
+}
+
+// writeFound writes what precedes the bytes of the records, which take size.
+func (f *fetching) writeFound(w *wire.Response, p *replica.FetchPartition, size int) {
 	r := &p.Result
 	o := r.Read.Offsets
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(p.Index))
@@ -182,7 +174,7 @@ func (f *fetching) writeFound(w *wire.Response, p *replica.FetchPartition) {
 	if f.version >= 11 {
 		w.Buf = binary.BigEndian.AppendUint32(w.Buf, 1<<32-1) // no preferred replica
 	}
-	w.Buf = wire.AppendArrayLen(w.Buf, r.Read.Slice.Size(), f.flexible)
+	w.Buf = wire.AppendArrayLen(w.Buf, size, f.flexible)
 }
 
 func (f *fetching) writeAborted(w *wire.Response, r *replica.FetchResult) {

@@ -19,6 +19,9 @@ func (s *Server) listOffsets(_ context.Context, r *Request, req *kmsg.ListOffset
 	if err != nil {
 		return nil, err
 	}
+	if r.Version == 0 {
+		s.noteOldClient(r, 0)
+	}
 	resp := kmsg.NewPtrListOffsetsResponse()
 	seen := map[topic.Partition]bool{}
 	twice := map[topic.Partition]bool{}
@@ -72,9 +75,15 @@ func (s *Server) listOffset(version int16, replicaID int32, p topic.Partition, q
 		a.ErrorCode = code(err)
 		return
 	}
-	found, err := partition.Lookup(replica.Lookup{
+	lookup := replica.Lookup{
 		Timestamp: q.Timestamp, Isolation: isolation, LeaderEpoch: q.CurrentLeaderEpoch, AnyReplica: replicaID == debugReplica,
-	})
+	}
+	if version == 0 {
+		a.OldStyleOffsets, err = partition.SegmentOffsets(lookup, int(q.MaxNumOffsets))
+		a.ErrorCode = code(err)
+		return
+	}
+	found, err := partition.Lookup(lookup)
 	if err != nil {
 		a.ErrorCode = code(err)
 		return

@@ -263,9 +263,6 @@ func TestProduceAndFetchEveryVersion(t *testing.T) {
 		}
 	}
 	for v := int16(0); v < 4; v++ {
-		if got := c.fetch(v, 0, 0); got.ErrorCode != kerr.UnsupportedVersion.Code {
-			t.Errorf("fetch version %d of new records: got error %d", v, got.ErrorCode)
-		}
 		if got := c.fetch(v, 1, 0); got.ErrorCode != 0 || got.HighWatermark != 0 {
 			t.Errorf("fetch version %d of an empty partition: got %+v", v, got)
 		}

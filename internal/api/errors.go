@@ -55,6 +55,7 @@ var codes = []struct {
 	{commitlog.ErrTransactionCoordinatorFenced, kerr.TransactionCoordinatorFenced},
 	{commitlog.ErrStorage, kerr.KafkaStorageError},
 
+	{record.ErrUnsupportedForFormat, kerr.UnsupportedForMessageFormat},
 	{record.ErrTooLarge, kerr.MessageTooLarge},
 	{record.ErrUnsupportedCompression, kerr.UnsupportedCompressionType},
 	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp},

@@ -45,6 +45,7 @@ type Server struct {
 	fetchMaxBytes int // fetch.max.bytes
 
 	producerIDs producerIDs
+	oldClients  oldClients
 }
 
 // An api is one row of a table: the versions of a key that are served, and by what.

@@ -15,7 +15,6 @@ type FetchRequest struct {
 	MaxWait   time.Duration
 	MinBytes  int
 	MaxBytes  int
-	HardMax   bool // not even one batch may exceed MaxBytes: clients before Fetch 3
 	Isolation commitlog.Isolation
 	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
 	Output interface{ Flush() error }
@@ -143,7 +142,7 @@ func read(req *FetchRequest, parts []*FetchPartition) (bytes int, answer bool) {
 		if p.partition == nil {
 			p.Result.Err = p.unresolved
 		} else {
-			p.partition.fetch(p, req.Isolation, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0 && !req.HardMax)
+			p.partition.fetch(p, req.Isolation, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0)
 		}
 		r := &p.Result
 		answer = answer || r.Err != nil || r.Diverging

@@ -38,6 +38,18 @@ func (p *Partition) Lookup(q Lookup) (segment.TimestampOffset, error) {
 	return t, nil
 }
 
+// SegmentOffsets answers ListOffsets 0, see commitlog.Log.SegmentOffsets.
+func (p *Partition) SegmentOffsets(q Lookup, count int) ([]int64, error) {
+	log, _, err := p.leadingIn(q.LeaderEpoch)
+	if err == ErrNotLeaderOrFollower && q.AnyReplica {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return log.SegmentOffsets(q.Timestamp, count, q.Isolation)
+}
+
 // HighWatermark as an offset of DeleteRecords means all records.
 const HighWatermark int64 = -1
 

@@ -40,10 +40,37 @@ type Response struct {
 	flush    func(upTo int) error // of the connection, nil once the response was deferred
 }
 
-// A file is a stretch of a file that belongs before Buf[at].
+// A Body is a part of a response that is made while it is sent, so that it is never in memory
+// as a whole.
+type Body interface {
+	// Size returns how many bytes WriteTo writes.
+	Size() int
+	// WriteTo writes the bytes. It is called at most once; an error closes the connection.
+	WriteTo(w io.Writer) (int64, error)
+	// Release is called once, in the end, whether the bytes were sent or not.
+	Release()
+}
+
+// A file is a stretch of a file, or a Body, that belongs before Buf[at].
 type file struct {
 	at    int
 	slice segment.Slice
+	body  Body // nil: slice it is
+}
+
+func (f *file) size() int {
+	if f.body != nil {
+		return f.body.Size()
+	}
+	return f.slice.Size()
+}
+
+func (f *file) release() {
+	if f.body != nil {
+		f.body.Release()
+		return
+	}
+	f.slice.Release()
 }
 
 // begin starts a response behind those that Buf already holds.
@@ -64,7 +91,7 @@ func (w *Response) begin(correlationID int32, tags bool) {
 func (w *Response) end() {
 	size := len(w.Buf) - w.start - 4
 	for i := range w.files[w.files0:] {
-		size += w.files[w.files0+i].slice.Size()
+		size += w.files[w.files0+i].size()
 	}
 	binary.BigEndian.PutUint32(w.Buf[w.start:], uint32(size))
 }
@@ -78,7 +105,7 @@ func (w *Response) rewind() {
 // dropFiles releases files[i:j] and closes the gap.
 func (w *Response) dropFiles(i, j int) {
 	for k := i; k < j; k++ {
-		w.files[k].slice.Release()
+		w.files[k].release()
 	}
 	n := i + copy(w.files[i:], w.files[j:])
 	clear(w.files[n:])
@@ -98,7 +125,8 @@ func (w *Response) release() {
 // append adds the responses of other, whole ones, behind those of w, and leaves other empty.
 func (w *Response) append(other *Response) {
 	for _, f := range other.files {
-		w.files = append(w.files, file{len(w.Buf) + f.at, f.slice})
+		f.at += len(w.Buf)
+		w.files = append(w.files, f)
 	}
 	clear(other.files)
 	other.files = other.files[:0]
@@ -129,7 +157,7 @@ func (w *Response) AppendSlice(s segment.Slice) error {
 		s.Release()
 		return nil
 	case n >= sendfileMin || len(w.Buf)-w.start > inlineMax:
-		w.files = append(w.files, file{len(w.Buf), s})
+		w.files = append(w.files, file{at: len(w.Buf), slice: s})
 		return nil
 	}
 	defer s.Release()
@@ -144,6 +172,11 @@ func (w *Response) AppendSlice(s segment.Slice) error {
 	}
 	w.Buf = w.Buf[:at+n]
 	return nil
+}
+
+// AppendBody appends what is made while it is sent, and owns it from now on.
+func (w *Response) AppendBody(b Body) {
+	w.files = append(w.files, file{at: len(w.Buf), body: b})
 }
 
 // Mark returns a place in the current response, its present end, for At and Rewind.

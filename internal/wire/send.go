@@ -1,6 +1,9 @@
 package wire
 
-import "io"
+import (
+	"fmt"
+	"io"
+)
 
 // copyStep is how much of a file is read at a time where there is no sendfile.
 const copyStep = 256 << 10
@@ -21,7 +24,7 @@ func (c *Conn) send(w *Response, n int) error {
 	for i := 0; i < files && err == nil; i++ {
 		f := &w.files[i]
 		if err = c.writeMore(w.Buf[at:f.at]); err == nil {
-			err = c.sendSlice(f)
+			err = c.sendFile(f)
 		}
 		at = f.at
 	}
@@ -29,6 +32,17 @@ func (c *Conn) send(w *Response, n int) error {
 		_, err = c.nc.Write(w.Buf[at:n])
 	}
 	w.dropFiles(0, files)
+	return err
+}
+
+func (c *Conn) sendFile(f *file) error {
+	if f.body == nil {
+		return c.sendSlice(f)
+	}
+	n, err := f.body.WriteTo(c.nc)
+	if err == nil && n != int64(f.body.Size()) {
+		panic(fmt.Sprintf("BUG: body of %d bytes wrote %d", f.body.Size(), n))
+	}
 	return err
 }
 

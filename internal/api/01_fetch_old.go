@@ -1,0 +1,311 @@
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// Fetch 0 to 3 knows message formats v0 and v1 only: v2 came with version 4. What these
+// clients read is converted. A short stretch of a log is converted at once and answered
+// exactly. For a long one a size is promised and the records are converted while they are
+// sent, a piece of some batches at a time; what is left of the promise is filled with the
+// beginning of a batch that never ends (Kafka's LazyDownConversionRecords).
+
+const (
+	oldWholeMax = 64 << 10  // the longest stretch that is converted at once
+	oldReadyMax = 1 << 20   // of all that is converted at once, in one answer
+	oldPiece    = 128 << 10 // how much is converted at a time while it is sent
+)
+
+// errOldMessages: message.downconversion.enable is false.
+var errOldMessages = refuse(kerr.UnsupportedVersion, "the records have a format that is newer than this version of Fetch, and the topic does not allow to convert them")
+
+// newestFormat returns the newest message format that clients of a version can read.
+func newestFormat(version int16) int8 {
+	switch {
+	case version < 2:
+		return 0
+	case version < 4:
+		return 1
+	}
+	return 2
+}
+
+// oldRecords are the records of one partition for an old client: ready, or a wire.Body.
+type oldRecords struct {
+	batches   batchReader
+	converter record.DownConverter
+	ready     []byte
+	size      int   // of ready, or what is promised
+	next      int64 // the offset behind the last batch that was looked at
+}
+
+// fetchOld reads for a client before Fetch 4. Where there is nothing but what old formats do not
+// have, control records and what compaction left, it reads on behind that.
+func (f *fetching) fetchOld(ctx context.Context) error {
+	deadline := time.Now().Add(f.req.MaxWait)
+	for {
+		if err := f.s.Replicas.Fetch(ctx, &f.req, f.refs); err != nil {
+			return err
+		}
+		if again := f.convertAll(); !again {
+			return nil
+		}
+		if f.req.MaxWait = time.Until(deadline); f.req.MaxWait <= 0 {
+			return nil
+		}
+	}
+}
+
+// convertAll converts what was read. It reports whether there is nothing to answer although
+// something was read.
+func (f *fetching) convertAll() (again bool) {
+	f.old = f.old[:0]
+	ready := 0
+	empty := true
+	for _, p := range f.refs {
+		offset := p.Offset
+		o := f.convert(p, ready)
+		f.old = append(f.old, o)
+		ready += len(o.ready)
+		empty = empty && p.Result.Err == nil && o.size == 0
+		again = again || p.Offset > offset
+	}
+	return again && empty
+}
+
+// convert takes the slice of a result and returns what the client gets of it. ready is how
+// much of the answer is in memory already.
+func (f *fetching) convert(p *replica.FetchPartition, ready int) (o oldRecords) {
+	f.adjust(p)
+	r := &p.Result
+	if r.Err != nil {
+		return o
+	}
+	log, err := p.Partition().Log()
+	if err != nil {
+		f.refuse(r, err)
+		return o
+	}
+	config := log.Config()
+	if !config.DownConversion && config.MessageFormat > newestFormat(f.version) {
+		f.refuse(r, errOldMessages)
+		return o
+	}
+	for {
+		if r.Read.Slice.Size() == 0 && !f.readBatch(log, p) {
+			return o
+		}
+		o = oldRecords{batches: batchReader{slice: r.Read.Slice}, converter: record.DownConverter{
+			Magic: newestFormat(f.version), Start: p.Offset, MaxDecompressed: config.MaxDecompressedMessageBytes,
+		}}
+		r.Read.Slice = segment.Slice{}
+		if err := o.begin(f.hardMax(p), ready); err != nil {
+			o.Release()
+			f.refuse(r, oldError(err))
+			return oldRecords{}
+		}
+		f.conversions += o.converter.Converted
+		if o.size > 0 || o.next <= p.Offset {
+			return o
+		}
+		p.Offset = o.next // nothing for old clients here
+	}
+}
+
+// readBatch reads when there was nothing in the result: the first batch may have been too
+// large as it is, and its messages may be not; or the batches before were nothing for old
+// clients. It reports whether there is something now.
+func (f *fetching) readBatch(log *commitlog.Log, p *replica.FetchPartition) bool {
+	r := &p.Result
+	if p.MaxBytes <= 0 || p.Offset >= r.Read.Offsets.HighWatermark {
+		return false
+	}
+	if r.Read, r.Err = log.Read(p.Offset, p.MaxBytes, commitlog.ReadUncommitted, true); r.Err != nil {
+		return false
+	}
+	return r.Read.Slice.Size() > 0
+}
+
+// hardMax returns how many bytes a partition gets at most. Up to version 2 that cuts a
+// message that is larger, for the client to find out and to ask for more.
+func (f *fetching) hardMax(p *replica.FetchPartition) int {
+	if f.version < 3 {
+		return max(p.MaxBytes, 0)
+	}
+	return fetchSizeMax
+}
+
+// fetchSizeMax is more than any partition gets.
+const fetchSizeMax = 1<<31 - 1
+
+// oldError tells what an old client may know of a failed conversion.
+func oldError(err error) error {
+	switch {
+	case errors.Is(err, record.ErrUnsupportedCompression):
+		return record.ErrUnsupportedCompression
+	case errors.Is(err, record.ErrInvalidRecord):
+		return record.ErrCorrupt // old clients do not know INVALID_RECORD
+	}
+	return err
+}
+
+// begin converts what decides on the answer: all of a short slice, or so much of a long one
+// that a size can be promised that the first message fits in.
+func (o *oldRecords) begin(hardMax, ready int) error {
+	size := o.batches.slice.Size()
+	whole := size <= oldWholeMax && ready < oldReadyMax
+	limit := 1
+	if whole {
+		limit = min(max(hardMax, 1), oldReadyMax)
+	}
+	b, err := o.convert(nil, limit, limit)
+	if err != nil && len(b) == 0 {
+		return err // otherwise the next fetch begins there
+	}
+	if whole || len(b) == 0 {
+		o.ready = b[:min(len(b), hardMax)]
+		o.size = len(o.ready)
+		o.Release()
+		return nil
+	}
+	o.size = min(max(size, len(b)), hardMax)
+	o.batches.rewind()
+	return nil
+}
+
+// convert appends to dst until it has limit bytes or the batches end. No more than
+// limitOfAll bytes of a single batch are of use.
+func (o *oldRecords) convert(dst []byte, limit, limitOfAll int) ([]byte, error) {
+	for len(dst) < limit {
+		b, err := o.batches.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return dst, err
+		}
+		o.next = b.NextOffset()
+		if dst, err = o.converter.Append(dst, b, limitOfAll); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// promised reports whether the records have to be made yet.
+func (o *oldRecords) promised() bool { return len(o.ready) < o.size }
+
+// Size returns how many bytes the partition's records have in the answer.
+func (o *oldRecords) Size() int { return o.size }
+
+// Release gives the slice back.
+func (o *oldRecords) Release() {
+	o.batches.slice.Release()
+	o.batches = batchReader{}
+}
+
+// WriteTo converts and writes piece after piece. A batch that cannot be converted ends the
+// records: the client will ask for it next and get its error.
+func (o *oldRecords) WriteTo(w io.Writer) (int64, error) {
+	left := o.size
+	var piece []byte
+	for left > 0 {
+		var err error
+		piece, err = o.convert(piece[:0], min(oldPiece, left), left)
+		if err != nil && !isBad(err) {
+			return int64(o.size - left), err
+		}
+		n, writeErr := w.Write(piece[:min(len(piece), left)])
+		left -= n
+		if writeErr != nil {
+			return int64(o.size - left), writeErr
+		}
+		if err != nil || n == 0 {
+			break
+		}
+	}
+	err := writeFiller(w, left)
+	return int64(o.size), err
+}
+
+// isBad reports whether an error is about the contents of a batch, not about reading it.
+func isBad(err error) bool {
+	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, record.ErrInvalidRecord) || errors.Is(err, record.ErrUnsupportedCompression)
+}
+
+// writeFiller writes what readers take for the beginning of a batch.
+func writeFiller(w io.Writer, size int) error {
+	piece := make([]byte, min(size, oldPiece))
+	head := record.Filler(size)
+	copy(piece, head[:])
+	for size > 0 {
+		n, err := w.Write(piece[:min(size, len(piece))])
+		if err != nil {
+			return err
+		}
+		size -= n
+		clear(piece[:min(len(piece), len(head))])
+	}
+	return nil
+}
+
+// A batchReader reads the batches of a slice one after the other.
+type batchReader struct {
+	slice    segment.Slice
+	position int    // in the slice, of the next batch
+	buf      []byte // of the slice, from bufAt on
+	bufAt    int
+}
+
+// rewind begins anew, and holds no memory until then.
+func (r *batchReader) rewind() { *r = batchReader{slice: r.slice} }
+
+// next returns the next batch, which is valid until the one after. At the end, also before
+// a batch that the end of the slice cuts, the error is io.EOF.
+func (r *batchReader) next() (record.Batch, error) {
+	for {
+		have := r.buf[r.position-r.bufAt:]
+		b, err := record.First(have)
+		if err != record.ErrShort {
+			r.position += len(b)
+			return b, err
+		}
+		need := record.LogOverhead
+		if len(have) >= record.LogOverhead {
+			need += int(int32(binary.BigEndian.Uint32(have[8:]))) // First has found it good
+		}
+		if left := r.slice.Size() - r.position; max(need, len(have)+1) > left {
+			return nil, io.EOF
+		} else if err := r.fill(min(max(need, oldPiece), left)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fill reads size bytes from the next batch on.
+func (r *batchReader) fill(size int) error {
+	if cap(r.buf) < size {
+		r.buf = make([]byte, size)
+	}
+	r.buf, r.bufAt = r.buf[:size], r.position
+	n, err := r.slice.ReadAt(r.buf, int64(r.position))
+	if n == size {
+		return nil
+	}
+	r.buf = r.buf[:n]
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,346 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+var oldCodecs = []record.Codec{record.None, record.Gzip, record.Snappy, record.LZ4}
+
+// messages builds a set of an old format.
+func messages(t testing.TB, o record.SetOptions, values ...string) []byte {
+	t.Helper()
+	b, err := record.NewSetBuilder(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values {
+		if err := b.Append(record.Record{Offset: int64(i), Timestamp: time.Now().UnixMilli(), Value: []byte(v)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Build()
+}
+
+// oldLog is a node whose logs have a message format.
+func oldLog(t testing.TB, format int8) *node {
+	return startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MessageFormat = format })
+}
+
+// consume fetches partition 0 from an offset to its end, as clients of a version do, and
+// returns the values. Every answer has to bring the client on.
+func (c *client) consume(version int16, from int64, maxBytes int32) (list []string) {
+	c.t.Helper()
+	req := fetchRequest(0, from)
+	p := &req.Topics[0].Partitions[0]
+	p.PartitionMaxBytes = maxBytes
+	for {
+		got := call[*kmsg.FetchResponse](c, version, req).Topics[0].Partitions[0]
+		if got.ErrorCode != 0 {
+			c.t.Fatalf("version %d at %d: got error %d", version, p.FetchOffset, got.ErrorCode)
+		}
+		before := p.FetchOffset
+		for b, err := range record.Batches(got.RecordBatches) {
+			if err == nil {
+				err = b.Verify()
+			}
+			if err != nil || b.Magic() > newestFormat(version) {
+				c.t.Fatalf("version %d at %d: got format v%d, %v", version, before, b.Magic(), err)
+			}
+			for r, err := range b.Records() {
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				if r.Offset >= p.FetchOffset {
+					list = append(list, string(r.Value))
+					p.FetchOffset = r.Offset + 1
+				}
+			}
+		}
+		switch {
+		case p.FetchOffset >= got.HighWatermark:
+			return list
+		case p.FetchOffset == before:
+			c.t.Fatalf("version %d at %d of %d: got %d bytes and no record", version, before, got.HighWatermark, len(got.RecordBatches))
+		}
+	}
+}
+
+// Every version of Produce writes to logs of every format, and every version of Fetch reads it.
+func TestEveryFormat(t *testing.T) {
+	for format := range int8(3) {
+		for _, codec := range oldCodecs {
+			n := oldLog(t, format)
+			c := n.client()
+			var want []string
+			for v := int16(0); v <= 13; v++ {
+				var set []byte
+				value := fmt.Sprintf("of version %d", v)
+				if v < 3 {
+					set = messages(t, record.SetOptions{Magic: int8(v / 2), Codec: codec}, value, "second")
+				} else {
+					set = batch(t, record.BuilderOptions{Codec: codec}, value, "second")
+				}
+				got := c.produce(v, 1, 0, set)
+				if got.ErrorCode != 0 || got.BaseOffset != int64(len(want)) {
+					t.Fatalf("v%d %v: produce version %d: got %+v, want offset %d", format, codec, v, got, len(want))
+				}
+				want = append(want, value, "second")
+			}
+			for v := int16(0); v <= 18; v++ {
+				for _, from := range []int64{0, 1, 7, int64(len(want)) - 1} {
+					if diff := cmp.Diff(want[from:], c.consume(v, from, 1<<20)); diff != "" {
+						t.Errorf("v%d %v: fetch version %d from %d: %s", format, codec, v, from, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// KAFKA-5360: uncompressed records begin at the offset that was asked for.
+func TestOldFetchInsideOfBatch(t *testing.T) {
+	c := oldLog(t, 2).client()
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b", "c", "d", "e"))
+	for v := int16(0); v < 4; v++ {
+		got := c.fetch(v, 0, 3)
+		if list := values(t, got.RecordBatches, 0); fmt.Sprint(list) != "[d e]" {
+			t.Errorf("version %d: got %v, want d and e", v, list)
+		}
+	}
+}
+
+// What is too long to be converted at once is converted while it is sent.
+func TestOldFetchStreams(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, codec := range oldCodecs {
+		c := oldLog(t, 2).client()
+		var want []string
+		for range 40 {
+			var of []string
+			for range 1 + rng.IntN(300) {
+				of = append(of, fmt.Sprintf("%d:%s", rng.Uint64(), strings.Repeat("x", rng.IntN(300))))
+			}
+			c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: codec}, of...))
+			want = append(want, of...)
+		}
+		for v := int16(0); v < 4; v++ {
+			for _, maxBytes := range []int32{70 << 10, 300 << 10, 50 << 20} {
+				if got := c.consume(v, 0, maxBytes); !slices.Equal(got, want) {
+					t.Errorf("%v: version %d, %d bytes: got %d records, want %d", codec, v, maxBytes, len(got), len(want))
+				}
+			}
+		}
+	}
+}
+
+// A client with a small limit gets single messages of a batch that is larger. A message that
+// is larger too is cut up to version 2, for the client to see, and whole in version 3.
+func TestOldFetchSmallLimit(t *testing.T) {
+	c := oldLog(t, 2).client()
+	var want []string
+	for i := range 20 {
+		want = append(want, fmt.Sprintf("%d%s", i, strings.Repeat("y", 500)))
+	}
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, want...))
+	for v := int16(0); v < 4; v++ {
+		if got := c.consume(v, 0, 600); !slices.Equal(got, want) {
+			t.Errorf("version %d: got %d records, want %d", v, len(got), len(want))
+		}
+		req := fetchRequest(0, 0)
+		req.Topics[0].Partitions[0].PartitionMaxBytes = 100
+		got := call[*kmsg.FetchResponse](c, v, req).Topics[0].Partitions[0].RecordBatches
+		_, err := record.First(got)
+		if v < 3 && (len(got) != 100 || err != record.ErrShort) || v == 3 && err != nil {
+			t.Errorf("version %d: got %d bytes, %v", v, len(got), err)
+		}
+	}
+}
+
+// Where nothing is left of a stretch, old clients get what follows, or wait for it.
+func TestOldFetchOfMarkers(t *testing.T) {
+	n := oldLog(t, 2)
+	c := n.client()
+	partition, err := n.Replicas.Partition(topic.Partition{Topic: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := func() {
+		m := record.EndTxnMarker(record.EndTxn{Type: record.ControlCommit, ProducerID: 9, Timestamp: time.Now().UnixMilli()})
+		if _, err := partition.Append(m, replica.AppendOptions{Origin: record.Coordinator, LeaderEpoch: replica.NoEpoch}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 30 {
+		mark()
+	}
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "behind"))
+	mark()
+	for v := int16(0); v < 4; v++ {
+		req := fetchRequest(0, 0)
+		req.Topics[0].Partitions[0].PartitionMaxBytes = 200 // two markers at a time
+		got := call[*kmsg.FetchResponse](c, v, req).Topics[0].Partitions[0]
+		if list := values(t, got.RecordBatches, 0); fmt.Sprint(list) != "[behind]" {
+			t.Errorf("version %d: got %v", v, list)
+		}
+	}
+	// Only a marker is left: the client waits for what comes, and does not ask again and again.
+	req := fetchRequest(0, 31)
+	req.MaxWaitMillis = 10_000
+	c.send(2, req)
+	n.client().produce(9, 1, 0, batch(t, record.BuilderOptions{}, "new"))
+	resp, ok := c.receive(req)
+	if !ok {
+		t.Fatal("the connection was closed")
+	}
+	if list := values(t, resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches, 0); fmt.Sprint(list) != "[new]" {
+		t.Errorf("got %v", list)
+	}
+	req.MaxWaitMillis, req.Topics[0].Partitions[0].FetchOffset = 1, 33
+	if got := call[*kmsg.FetchResponse](c, 2, req).Topics[0].Partitions[0]; got.ErrorCode != 0 || len(got.RecordBatches) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOldFetchErrors(t *testing.T) {
+	n := oldLog(t, 2)
+	c := n.client()
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, strings.Repeat("after", 20_000)))
+	f := func(offset int64, want *kerr.Error) {
+		t.Helper()
+		for v := int16(0); v < 4; v++ {
+			if got := c.fetch(v, 0, offset); got.ErrorCode != want.Code || got.RecordBatches == nil || len(got.RecordBatches) > 0 {
+				t.Errorf("version %d: got error %d, want %d", v, got.ErrorCode, want.Code)
+			}
+		}
+	}
+	f(0, kerr.UnsupportedCompressionType)
+	f(9, kerr.OffsetOutOfRange)
+
+	c.produce(9, 1, 1, batch(t, record.BuilderOptions{}, strings.Repeat("before", 20_000)))
+	c.produce(9, 1, 1, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
+	for v := int16(0); v < 4; v++ { // up to it, and then the error
+		got := c.fetch(v, 1, 0)
+		if got.ErrorCode != 0 || len(values(t, got.RecordBatches, 0)) != 1 {
+			t.Errorf("version %d: got %+v", v, got)
+		}
+		if got := c.fetch(v, 1, 1); got.ErrorCode != kerr.UnsupportedCompressionType.Code {
+			t.Errorf("version %d: got error %d", v, got.ErrorCode)
+		}
+	}
+
+	c = startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.DownConversion = false }).client()
+	f(0, kerr.UnsupportedVersion)
+	c = startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compression = record.Zstd }).client()
+	f(0, kerr.UnsupportedCompressionType)
+}
+
+func TestProduceToOldFormat(t *testing.T) {
+	for format := range int8(2) {
+		c := oldLog(t, format).client()
+		f := func(set []byte, want *kerr.Error) {
+			t.Helper()
+			if got := c.produce(9, 1, 0, set); got.ErrorCode != want.Code {
+				t.Errorf("v%d: got error %d, want %d", format, got.ErrorCode, want.Code)
+			}
+		}
+		f(batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}}, "v"), kerr.UnsupportedForMessageFormat)
+		f(batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}, Transactional: true}, "v"), kerr.UnsupportedForMessageFormat)
+		f(batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
+	}
+}
+
+func TestListOffsets0(t *testing.T) {
+	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.SegmentBytes = 200 })
+	c := n.client()
+	f := func(timestamp int64, count int32, want ...int64) {
+		t.Helper()
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.ReplicaID = -1
+		topic := kmsg.NewListOffsetsRequestTopic()
+		topic.Topic = "t"
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Timestamp, p.MaxNumOffsets = timestamp, count
+		topic.Partitions = append(topic.Partitions, p)
+		req.Topics = append(req.Topics, topic)
+		got := call[*kmsg.ListOffsetsResponse](c, 0, req).Topics[0].Partitions[0]
+		if got.ErrorCode != 0 || !slices.Equal(got.OldStyleOffsets, want) {
+			t.Errorf("%d: got %v, error %d, want %v", timestamp, got.OldStyleOffsets, got.ErrorCode, want)
+		}
+	}
+	f(commitlog.Latest, 9, 0)
+	for range 3 { // one segment each
+		c.produce(1, 1, 0, messages(t, record.SetOptions{}, strings.Repeat("x", 80), "second"))
+	}
+	f(commitlog.Latest, 9, 6, 4, 2, 0)
+	f(commitlog.Latest, 1, 6)
+	f(commitlog.Latest, 0)
+	f(commitlog.Earliest, 9, 0)
+	f(time.Now().Add(time.Hour).UnixMilli(), 2, 6, 4)
+	f(1, 9)
+}
+
+func TestOldClients(t *testing.T) {
+	n := oldLog(t, 1)
+	c := n.client()
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "new client, old log"))
+	c.produce(2, 1, 0, messages(t, record.SetOptions{Magic: 1}, "old client, old log"))
+	c.produce(0, 1, 0, messages(t, record.SetOptions{Magic: 0}, "older client"))
+	c.fetch(0, 0, 0)
+	c.fetch(3, 0, 0)
+	c.fetch(4, 0, 0)
+	want := []OldClientCount{
+		{OldClient{ClientID: "test", API: "Fetch", Version: 0}, 1, 3},
+		{OldClient{ClientID: "test", API: "Fetch", Version: 3}, 1, 0},
+		{OldClient{ClientID: "test", API: "Produce", Version: 0}, 1, 1},
+		{OldClient{ClientID: "test", API: "Produce", Version: 2}, 1, 0},
+		{OldClient{ClientID: "test", API: "Produce", Version: 9}, 1, 1},
+	}
+	if diff := cmp.Diff(want, n.OldClients()); diff != "" {
+		t.Error(diff)
+	}
+
+	var many oldClients
+	for i := range 3 * oldClientsMax {
+		if isNew := many.add(OldClient{ClientID: fmt.Sprint(i)}, 1); isNew != (i <= oldClientsMax) {
+			t.Fatalf("client %d: got new %v", i, isNew)
+		}
+	}
+	if got := many.seen[OldClient{ClientID: "(others)"}]; len(many.seen) != oldClientsMax+1 || got.Requests != 2*oldClientsMax {
+		t.Errorf("got %d rows, the last has %+v", len(many.seen), got)
+	}
+}
+
+// A set that was refused record by record names the records.
+func TestProduceBlamesRecords(t *testing.T) {
+	c := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compact = true }).client()
+	for v := int16(0); v <= 13; v++ {
+		set := batch(t, record.BuilderOptions{}, "a", "b")
+		if v < 3 {
+			set = messages(t, record.SetOptions{Magic: int8(v / 2), Codec: record.Gzip}, "a", "b")
+		}
+		got := c.produce(v, 1, 0, bytes.Clone(set))
+		if got.ErrorCode != kerr.InvalidRecord.Code {
+			t.Errorf("version %d: got error %d", v, got.ErrorCode)
+		}
+		if v >= 8 && (len(got.ErrorRecords) != 2 || got.ErrorRecords[1].RelativeOffset != 1) {
+			t.Errorf("version %d: got %+v", v, got.ErrorRecords)
+		}
+	}
+}
