@@ -93,5 +93,10 @@ func appendRaw(dst, v []byte) []byte {
 	if utf8.Valid(v) {
 		return append(dst, v...)
 	}
-	return append(dst, bytes.ToValidUTF8(v, []byte("\uFFFD"))...)
+	for len(v) > 0 {
+		r, n := utf8.DecodeRune(v)
+		dst = utf8.AppendRune(dst, r)
+		v = v[n:]
+	}
+	return dst
 }

@@ -100,6 +100,15 @@ func (r *reader) length(width int, null bool) int {
 	return int(n)
 }
 
+// presence reads whether a structure that may be null is there: tagged, an unsigned 1 or 0,
+// else a signed one or -1.
+func (r *reader) presence(tagged bool) bool {
+	if tagged {
+		return r.uvarint() > 0
+	}
+	return r.int(1) >= 0
+}
+
 func appendText(dst []byte, r *reader, width int, null bool, form func(dst, v []byte) []byte) []byte {
 	n := r.length(width, null)
 	if n < 0 {
@@ -196,7 +205,7 @@ func (f *field) appendElement(dst []byte, r *reader, version int16, null bool) [
 	if f.sub == nil {
 		return scalars[f.typ](dst, r, null)
 	}
-	if null && r.int(1) < 0 {
+	if null && !r.presence(f.tag >= 0) {
 		return append(dst, "null"...)
 	}
 	return f.sub.appendJSON(dst, r, version)
