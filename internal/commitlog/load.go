@@ -23,6 +23,9 @@ import (
 // truncation before its recovery point was stored: store it before anything is appended.
 func Open(o Options) (*Log, error) {
 	l := newLog(o)
+	if ok, err := l.loadClean(&o); ok || err != nil {
+		return l, err
+	}
 	if err := l.load(o); err != nil {
 		return nil, err
 	}
@@ -42,6 +45,9 @@ func newLog(o Options) *Log {
 		deleteLater: o.DeleteLater,
 		runLater:    o.Background,
 		onFailure:   o.OnFailure,
+	}
+	if l.disk = o.Disk; l.disk == nil {
+		l.disk = &Disk{}
 	}
 	if l.now == nil {
 		l.now = time.Now

@@ -34,6 +34,8 @@ type Options struct {
 	// Clean says that the directory was stopped cleanly: files are trusted and no data is
 	// read. Otherwise everything from the recovery point on is checked.
 	Clean bool
+	// CleanState, if not nil, is what the log said of itself when it was closed.
+	CleanState *CleanState
 
 	ProducerIDExpiration time.Duration // producer.id.expiration.ms; 0 is never
 	Now                  func() time.Time
@@ -48,6 +50,9 @@ type Options struct {
 	// called with locks of the log held, so it returns before the task has run. Nil starts a
 	// goroutine, which Close waits for.
 	Background func(task func())
+
+	// Disk says when there is no room for records. Nil is always room.
+	Disk *Disk
 
 	// OnFailure is called once, when a failed operation makes the log refuse writes. The
 	// caller may hold locks of the log: OnFailure must not call it.
@@ -106,6 +111,7 @@ type Log struct {
 	flush  flusher
 
 	bytesCut atomic.Int64
+	disk     *Disk
 
 	// failure is set once, by the first failed operation or by Close.
 	failure atomic.Pointer[StorageError]
@@ -190,7 +196,7 @@ func (l *Log) syncMetadata() error {
 	}
 	path := filepath.Join(filepath.Dir(l.epochs.path), checkpoint.PartitionMetadataFile)
 	if err := checkpoint.WritePartitionMetadata(l.fs, path, l.TopicID()); err != nil {
-		return l.fail("write partition.metadata", err)
+		return l.noRoom("write partition.metadata", err)
 	}
 	l.metadataPending.Store(false)
 	return nil
@@ -338,9 +344,19 @@ func (l *Log) AssignEpoch(epoch int32, start int64) error {
 
 func (l *Log) syncEpochs() error {
 	if err := l.epochs.sync(); err != nil {
-		return l.fail("write leader epochs", err)
+		return l.noRoom("write leader epochs", err)
 	}
 	return nil
+}
+
+// syncEpochsSoon is syncEpochs after an append. On a full disk the batches, which have the
+// epochs too, must do until the next attempt.
+func (l *Log) syncEpochsSoon() error {
+	err := l.syncEpochs()
+	if _, full := errors.AsType[*DiskFullError](err); full {
+		return nil
+	}
+	return err
 }
 
 // A SegmentInfo describes a segment.
@@ -432,7 +448,7 @@ func (l *Log) snapshotAndFlush() error {
 	err := l.mu.snapshots.write(l.mu.producers)
 	l.mu.Unlock()
 	if err != nil {
-		return l.fail("write producer snapshot", err)
+		return l.noRoom("write producer snapshot", err)
 	}
 	return l.Flush()
 }

@@ -2,7 +2,8 @@ package logdir
 
 import (
 	"context"
-	"fmt"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -11,31 +12,54 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// BenchmarkLoad is what a start costs for each partition after a clean stop. The
-// directories lie in TMPDIR; a partition holds a few records.
-func BenchmarkLoad(b *testing.B) {
-	for _, partitions := range []int{100, 2000} {
-		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
+// BenchmarkLoadClean is what a start costs for each partition after a clean stop, and what
+// an idle partition holds. The directories lie in TMPDIR; a partition holds a few records.
+func BenchmarkLoadClean(b *testing.B) {
+	benchmarkLoad(b, func(m *Manager) error { return m.Close(context.Background()) })
+}
+
+// BenchmarkLoadKilled is the same after a kill.
+func BenchmarkLoadKilled(b *testing.B) {
+	benchmarkLoad(b, func(m *Manager) error { return m.unlockAll() })
+}
+
+func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
+	for _, partitions := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(partitions), func(b *testing.B) {
 			c := testConfig(vfs.OS, b.TempDir())
 			m := mustLoad(b, c)
 			for i := range partitions {
 				mustAppend(b, mustCreate(b, m, topic.Partition{Topic: "orders", Partition: int32(i)}), 3)
 			}
+			var idle int64
 			for b.Loop() {
 				b.StopTimer()
-				if err := m.Close(context.Background()); err != nil {
+				if err := stop(m); err != nil {
 					b.Fatal(err)
 				}
+				m = nil
+				before := heapBytes()
 				m = mustOpen(b, c)
 				b.StartTimer()
 				err := m.Load(context.Background(), LoadOptions{Keep: func(topic.Partition, uuid.UUID) bool { return true }})
 				if err != nil {
 					b.Fatal(err)
 				}
+				b.StopTimer()
+				idle = heapBytes() - before
+				b.StartTimer()
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*partitions), "us/partition")
+			b.ReportMetric(float64(idle)/float64(partitions), "heapB/partition")
 		})
 	}
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
 }
 
 // BenchmarkCheckpoint is one run of the high watermark task.

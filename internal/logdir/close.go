@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/commitlog"
 )
 
 // Close stops the tasks, flushes and closes all logs, the directories in parallel, and
@@ -39,7 +40,8 @@ func (m *Manager) Close(ctx context.Context) error {
 }
 
 func (m *Manager) closeDir(ctx context.Context, d *dir) error {
-	if err := m.closeLogs(ctx, d); err != nil {
+	states, err := m.closeLogs(ctx, d)
+	if err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -55,7 +57,11 @@ func (m *Manager) closeDir(ctx context.Context, d *dir) error {
 		m.logger.Warn("no clean shutdown: logs were not loaded", "dir", d.path)
 		return nil
 	}
-	return checkpoint.WriteCleanShutdown(m.cfg.FS, d.cleanShutdown(), m.brokerEpoch.Load())
+	if err := checkpoint.WriteCleanShutdown(m.cfg.FS, d.cleanShutdown(), m.brokerEpoch.Load()); err != nil {
+		return err
+	}
+	m.writeCleanState(d, states)
+	return nil
 }
 
 // isCleanLocked reports whether a directory may be marked when its open logs are closed.
@@ -64,16 +70,19 @@ func (d *dir) isCleanLocked() bool {
 	return d.startedClean || d.mu.loaded && len(d.mu.parked) == 0
 }
 
-func (m *Manager) closeLogs(ctx context.Context, d *dir) error {
+// closeLogs closes the logs of a directory and returns what the next start may know of
+// them.
+func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 	entries := m.entriesOf(d)
 	errs := make([]error, len(entries))
+	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)
 	var closers sync.WaitGroup
 	for range min(m.cfg.RecoveryThreads, len(entries)) {
 		closers.Go(func() {
 			for i := range work {
 				if errs[i] = ctx.Err(); errs[i] == nil {
-					errs[i] = entries[i].log.Close()
+					closed[i], errs[i] = closeLog(entries[i].log)
 				}
 			}
 		})
@@ -83,5 +92,18 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) error {
 	}
 	close(work)
 	closers.Wait()
-	return errors.Join(errs...)
+	states := make(cleanStates, len(entries))
+	for i, s := range closed {
+		if s != nil {
+			states[entries[i].log.Partition()] = s
+		}
+	}
+	return states, errors.Join(errs...)
+}
+
+func closeLog(l *commitlog.Log) (*commitlog.CleanState, error) {
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	return l.CleanState()
 }

@@ -30,7 +30,8 @@ type dir struct {
 		// parked has the partitions that lie here and have no open log: not loaded yet,
 		// damaged, or the future copy of a move. Their checkpoint entries are carried over.
 		parked map[topic.Partition]parkedLog
-		found  offsets // what the checkpoints said at start
+		found  offsets     // what the checkpoints said at start
+		states cleanStates // what the logs said of themselves at the last clean stop
 	}
 
 	logCount int // open logs; guarded by Manager.mu

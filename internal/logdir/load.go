@@ -192,6 +192,7 @@ func (l *loading) report(d *dir, done *int, total int) {
 // checkpoints, and queues what was deleted.
 func (l *loading) prepare(d *dir, found listing) (err error) {
 	m := l.m
+	states := m.takeCleanState(d)
 	d.startedClean, d.brokerEpoch, err = checkpoint.TakeCleanShutdown(m.cfg.FS, d.cleanShutdown(), d.path)
 	if err != nil {
 		return err
@@ -216,6 +217,7 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.found = read
+	d.mu.states = states
 	d.mu.listed = true
 	return nil
 }
@@ -258,7 +260,9 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
 	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
 	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
-	o.Clean = d.startedClean
+	if o.Clean = d.startedClean; o.Clean {
+		o.CleanState = d.cleanState(p)
+	}
 	return commitlog.Open(o)
 }
 
@@ -276,6 +280,16 @@ func (d *dir) foundOffset(k checkpointKind, p topic.Partition) int64 {
 		return offset
 	}
 	return -1
+}
+
+// cleanState returns what a log said of itself when it was closed, or nil. It is of use
+// once.
+func (d *dir) cleanState(p topic.Partition) *commitlog.CleanState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.mu.states[p]
+	delete(d.mu.states, p)
+	return s
 }
 
 // logOptions are what every log of a directory has in common. The log counts as new and
@@ -314,6 +328,7 @@ func (l *loading) putAside(d *dir, at location) error {
 func (l *loading) finish(d *dir) error {
 	d.mu.Lock()
 	d.mu.loaded = true
+	d.mu.states = nil
 	stale := false
 	for _, entries := range d.mu.found {
 		for p := range entries {

@@ -36,6 +36,11 @@ const (
 	foreignDir // nothing of ours
 )
 
+var dirSuffixes = []struct {
+	suffix string
+	kind   dirKind
+}{{deleteSuffix, deletedDir}, {straySuffix, strayDir}, {futureSuffix, futureDir}}
+
 // classify tells from a directory's name what it is. The partition is that of a live or
 // future one; deleted and stray names may have lost the end of their topic.
 func classify(name string) (dirKind, topic.Partition) {
@@ -43,8 +48,8 @@ func classify(name string) (dirKind, topic.Partition) {
 		return otherDir, topic.Partition{}
 	}
 	kind, text := liveDir, name
-	for suffix, k := range map[string]dirKind{deleteSuffix: deletedDir, straySuffix: strayDir, futureSuffix: futureDir} {
-		rest, ok := strings.CutSuffix(name, suffix)
+	for _, s := range dirSuffixes {
+		rest, ok := strings.CutSuffix(name, s.suffix)
 		if !ok {
 			continue
 		}
@@ -52,7 +57,7 @@ func classify(name string) (dirKind, topic.Partition) {
 		if dot < 0 || dot == len(rest)-1 {
 			return foreignDir, topic.Partition{}
 		}
-		kind, text = k, rest[:dot]
+		kind, text = s.kind, rest[:dot]
 	}
 	p, err := topic.ParsePartition(text)
 	if err != nil || topic.ValidateName(p.Topic) != nil {
