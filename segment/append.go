@@ -36,6 +36,18 @@ func (s *Segment) Append(set []byte) error {
 	return nil
 }
 
+// Discard takes away what a failed Append has left in the file. After an error the file may have
+// anything behind the last batch.
+func (s *Segment) Discard() error {
+	f, err := s.log.acquire()
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	s.dirty.Store(true)
+	return f.Truncate(s.size.Load())
+}
+
 // checkSet refuses what no index could hold and what is not a sequence of whole batches.
 func (s *Segment) checkSet(set []byte, size int64) error {
 	if size+int64(len(set)) > math.MaxInt32 {

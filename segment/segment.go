@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"io/fs"
 	"math"
 	"os"
@@ -128,7 +129,8 @@ func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
 }
 
 // Create makes the files of an empty segment. It refuses to overwrite a .log file; index files
-// that are there are emptied. The names are durable after the first Flush.
+// that are there are emptied. The names are durable after the first Flush. After an error no
+// files are left, if they can be removed.
 func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Segment, error) {
 	s := newSegment(fsys, dir, base, cfg)
 	f, err := s.openFile(LogFile, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -139,29 +141,37 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 		err = f.Truncate(s.cfg.Preallocate)
 	}
 	f.Close()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.createIndexes()
 	}
+	if err != nil {
+		return nil, errors.Join(err, s.Remove())
+	}
+	s.created.Store(now.UnixNano())
+	return s, nil
+}
+
+// createIndexes makes a new segment complete.
+func (s *Segment) createIndexes() error {
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
 		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.Close()
 	}
 	if err := s.removeFile(TxnIndexFile); err != nil {
-		return nil, err
+		return err
 	}
 	s.idx.Store(newIndexes(nil, nil))
 	s.idx.Load().built = true
 	s.txns.Store(newTable[AbortedTxn](nil))
 	s.index.owned = true
-	s.stamps.max, s.stamps.maxKnown = unknownMax(base), true
-	s.created.Store(now.UnixNano())
+	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
 	s.healing.proven = true
 	s.dirty.Store(true)
 	s.newName.Store(true)
-	return s, nil
+	return nil
 }
 
 // Open takes over the files of a segment as they are: after a clean stop they are right, else

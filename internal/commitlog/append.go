@@ -54,6 +54,9 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 	if err := l.prepare(); err != nil {
 		return AppendInfo{}, err
 	}
+	if err := l.room(); err != nil {
+		return AppendInfo{}, err
+	}
 	c := l.config.Load()
 	vo := record.ValidateOptions{
 		Magic:           c.MessageFormat,
@@ -78,7 +81,7 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 	if err != nil {
 		return info, err
 	}
-	return info, l.syncEpochs()
+	return info, l.syncEpochsSoon()
 }
 
 func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o AppendOptions, c *Config) (AppendInfo, error) {
@@ -142,6 +145,9 @@ func (l *Log) AppendAsFollower(set []byte, maxEpoch int32) (AppendInfo, error) {
 	if err := l.prepare(); err != nil {
 		return AppendInfo{}, err
 	}
+	if err := l.room(); err != nil {
+		return AppendInfo{}, err
+	}
 	s, err := inspect(set, maxEpoch)
 	if err != nil {
 		return AppendInfo{}, fmt.Errorf("%v: %w", l.partition, err)
@@ -156,7 +162,7 @@ func (l *Log) AppendAsFollower(set []byte, maxEpoch int32) (AppendInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	return info, l.syncEpochs()
+	return info, l.syncEpochsSoon()
 }
 
 // inspect verifies the batches of a leader's answer.
@@ -235,7 +241,7 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	active := o.active()
 	start := position{s.first, active, active.Size()}
 	if err := active.Append(s.bytes); err != nil {
-		return AppendInfo{}, l.fail("append", err)
+		return AppendInfo{}, l.appendFailed(active, err)
 	}
 	if s.hasProducer {
 		if err := l.applyProducersLocked(s.bytes, start); err != nil {

@@ -124,7 +124,7 @@ func (l *Log) captureLocked(end int64) syncJob {
 // run does the job in the order that keeps every crash state loadable: what explains data
 // before the data (KAFKA-9892), old data before new.
 func (l *Log) run(j *syncJob) error {
-	if err := l.epochs.sync(); err != nil {
+	if err := l.syncEpochs(); err != nil {
 		return err
 	}
 	for _, path := range j.snapshots {

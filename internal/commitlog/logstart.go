@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -94,10 +95,12 @@ func (l *Log) dropOldestLocked(seen *Offsets, count int, c *Config) ([]*segment.
 	if count == len(o.segments) {
 		if o.End != seen.End {
 			count--
-		} else if err := l.rollLocked(l.mu.dataEnd, "retention", c); err != nil {
-			return nil, err
-		} else {
+		} else if err := l.rollLocked(l.mu.dataEnd, "retention", c); err == nil {
 			o = l.offsets.Load()
+		} else if _, full := errors.AsType[*DiskFullError](err); full && count > 1 {
+			count-- // what goes first makes room for the rest
+		} else {
+			return nil, err
 		}
 	}
 	gone := slices.Clone(o.segments[:count])

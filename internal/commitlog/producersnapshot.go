@@ -129,6 +129,15 @@ func (s *snapshots) latest() int64 {
 	return s.offsets[len(s.offsets)-1]
 }
 
+// discard removes what a failed write has left.
+func (s *snapshots) discard(offset int64) error {
+	err := s.fs.Remove(s.path(offset))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // write stores a snapshot of state at its end, unless the newest covers it already. It
 // does not sync: sync does, before the recovery point passes it.
 func (s *snapshots) write(state *ProducerState) error {

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -103,16 +104,15 @@ func (l *Log) Roll() error {
 }
 
 // rollLocked seals the active segment and starts a new one at base. A sync of the sealed
-// one follows in the background.
+// one follows in the background. On a full disk all stays as it was.
 func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	old := l.offsets.Load()
 	if active := old.active(); base <= active.BaseOffset() {
 		return l.fail("roll", fmt.Errorf("BUG: new segment at %d, active one at %d", base, active.BaseOffset()))
 	}
 	if err := old.active().Seal(); err != nil {
-		return l.fail("seal segment", err)
+		return l.noRoom("seal segment", err)
 	}
-	l.mu.unsynced = append(l.mu.unsynced, old.active())
 	if l.flush.recoveryPoint.Load() >= base {
 		// A checkpoint may say so already, and then nobody looks below the new segment.
 		if err := old.active().Flush(); err != nil {
@@ -121,13 +121,19 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	}
 	s, err := l.createLocked(base, c)
 	if err != nil {
-		return l.fail("create segment", err)
+		return l.noRoom("create segment", err)
 	}
-	old.active().Guard(base)
+	before := l.mu.producers.end
 	l.mu.producers.end = base
 	if err := l.mu.snapshots.write(l.mu.producers); err != nil {
-		return l.fail("write producer snapshot", err)
+		l.mu.producers.end = before
+		if undo := errors.Join(s.Remove(), l.mu.snapshots.discard(base)); undo != nil {
+			return l.fail("undo a roll", undo)
+		}
+		return l.noRoom("write producer snapshot", err)
 	}
+	l.mu.unsynced = append(l.mu.unsynced, old.active())
+	old.active().Guard(base)
 	next := l.nextLocked()
 	next.segments = append(slices.Clip(old.segments), s)
 	next.end = position{old.End, s, 0}
