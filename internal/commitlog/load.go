@@ -59,7 +59,7 @@ func newLog(o Options) *Log {
 		l.expiration = unlimited
 	}
 	if l.deleteLater == nil {
-		l.deleteLater = func(_ time.Duration, remove func()) { remove() }
+		l.deleteLater = func(_ time.Duration, remove func()) { l.background.Go(remove) }
 	}
 	if l.runLater == nil {
 		l.runLater = l.background.Go

@@ -42,8 +42,9 @@ type Options struct {
 	Logger               *slog.Logger
 
 	// DeleteLater runs remove after the delay. It may drop it at shutdown: files to be
-	// deleted are renamed already and the next Open removes them. Nil runs it at once. The
-	// same rule holds as for OnFailure.
+	// deleted are renamed already and the next Open removes them. It is called with locks of
+	// the log held, and remove waits for a sync that runs, so it returns before remove has
+	// run. Nil starts a goroutine at once, which Close waits for.
 	DeleteLater func(delay time.Duration, remove func())
 
 	// Background runs a task that a log wants done soon: syncing what a roll sealed. It is
