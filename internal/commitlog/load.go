@@ -89,8 +89,8 @@ func (l *Log) load(o Options) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if r.segments, err = l.openSegments(o.Dir); err != nil {
+	for names := left.now(); ; names = nil {
+		if r.segments, err = l.openSegments(o.Dir, names); err != nil {
 			return err
 		}
 		err := r.run()
@@ -169,27 +169,28 @@ func (l *Log) start(r *recovery) error {
 }
 
 // openSegments opens what the directory has, ascending, and deletes index files without a
-// .log file. It also lists the producer snapshots.
-func (l *Log) openSegments(dir string) ([]*segment.Segment, error) {
-	entries, err := l.fs.ReadDir(dir)
-	if err != nil {
-		return nil, err
+// .log file. It also lists the producer snapshots. Nil names are read from the directory.
+func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, err error) {
+	if names == nil {
+		if names, err = listNames(l.fs, dir); err != nil {
+			return nil, err
+		}
 	}
 	var bases []int64
 	l.mu.snapshots.offsets, l.mu.unsynced = nil, nil
-	for _, e := range entries {
-		if base, kind, suffix, ok := segment.ParseName(e.Name()); ok && kind == segment.LogFile && suffix == "" {
+	for _, name := range names {
+		if base, kind, suffix, ok := segment.ParseName(name); ok && kind == segment.LogFile && suffix == "" {
 			bases = append(bases, base)
-		} else if offset, ok := parseSnapshotName(e.Name()); ok {
+		} else if offset, ok := parseSnapshotName(name); ok {
 			l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, offset)
 		}
 	}
 	slices.Sort(bases)
 	slices.Sort(l.mu.snapshots.offsets)
-	for _, e := range entries {
-		base, kind, suffix, ok := segment.ParseName(e.Name())
+	for _, name := range names {
+		base, kind, suffix, ok := segment.ParseName(name)
 		if _, found := slices.BinarySearch(bases, base); ok && suffix == "" && kind != segment.LogFile && !found {
-			if err := l.fs.Remove(filepath.Join(dir, e.Name())); err != nil {
+			if err := l.fs.Remove(filepath.Join(dir, name)); err != nil {
 				return nil, err
 			}
 		}
@@ -212,13 +213,10 @@ type leftovers struct {
 }
 
 func listLeftovers(fsys vfs.FS, dir string) (left leftovers, err error) {
-	entries, err := fsys.ReadDir(dir)
-	if err != nil {
+	if left.names, err = listNames(fsys, dir); err != nil {
 		return left, err
 	}
-	for _, e := range entries {
-		name := e.Name()
-		left.names = append(left.names, name)
+	for _, name := range left.names {
 		switch {
 		case strings.HasSuffix(name, segment.DeletedSuffix) && !strings.HasSuffix(name, keptSuffix):
 			left.deleted = append(left.deleted, name)
@@ -229,6 +227,27 @@ func listLeftovers(fsys vfs.FS, dir string) (left leftovers, err error) {
 		}
 	}
 	return left, nil
+}
+
+func listNames(fsys vfs.FS, dir string) ([]string, error) {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// now returns the names that are in the directory after finishSwaps, nil if it has changed
+// something.
+func (left *leftovers) now() []string {
+	if len(left.cleaned) > 0 || len(left.swaps) > 0 {
+		return nil
+	}
+	return left.names
 }
 
 // suspect returns the base of the first segment that was being deleted and still has its
