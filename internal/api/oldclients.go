@@ -61,7 +61,7 @@ func (s *Server) noteOldClient(r *Request, conversions int) {
 		k.Software, k.SoftwareVersion = software.Name, software.Version
 	}
 	if s.oldClients.add(k, conversions) {
-		s.Logger.Info("old client: needs what Kafka 4 does not have", "client", k.ClientID, "software", k.Software,
+		s.Logger.Warn("old client: needs what Kafka 4 does not have", "client", k.ClientID, "software", k.Software,
 			"softwareVersion", k.SoftwareVersion, "api", k.API, "version", k.Version)
 	}
 }
