@@ -83,6 +83,13 @@ func (b *budget) acquire(ctx context.Context, n int64) error {
 	}
 }
 
+// contended reports whether a frame waits.
+func (b *budget) contended() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.mu.waiters) > 0
+}
+
 func (b *budget) abandon(w budgetWaiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -423,6 +423,21 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	}
 }
 
+// Clients that announce long frames and send nothing do not keep others from sending theirs.
+func TestStalledFramesMakeRoom(t *testing.T) {
+	_, addr := startServer(t, Config{Handler: handlerFunc(echo), BufferBytes: 1 << 20})
+	long := frame(1, make([]byte, 200_000))
+	for range 6 {
+		stalled := dial(t, addr)
+		if _, err := stalled.Write(long[:len(long)/2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := dial(t, addr)
+	go c.Write(long)
+	wantAnswer(t, c, 1, make([]byte, 200_000))
+}
+
 // An idle connection holds no buffer, and a request does not allocate.
 func TestRequestDoesNotAllocate(t *testing.T) {
 	if raceDetector {

@@ -209,28 +209,35 @@ func (s *Server) remove(c *Conn) {
 	}
 }
 
-// stalledAfter is how many seconds a long frame may stand still. It holds a part of the
-// budget, so it does not get the time that idle connections get.
-const stalledAfter = 30
+// A long frame holds a part of the budget, so it does not get the time that idle
+// connections get. These are the seconds that it may stand still; fewer when another frame
+// waits for the budget, so that clients that announce much and send nothing keep nobody out.
+const (
+	stalledAfter          = 30
+	stalledAfterContended = 1
+)
 
 // reap closes, once a second, the connections that are idle or stalled, and tells those
 // that wait for a client that is gone.
 func (s *Server) reap() {
 	for s.pause(time.Second) {
-		now := s.tick.Add(1)
+		now, stalled := s.tick.Add(1), int64(stalledAfter)
+		if s.budget.contended() {
+			stalled = stalledAfterContended
+		}
 		s.mu.Lock()
 		for c := range s.mu.conns {
-			c.reap(now)
+			c.reap(now, stalled)
 		}
 		s.mu.Unlock()
 	}
 }
 
-func (c *Conn) reap(now int64) {
+func (c *Conn) reap(now, stalled int64) {
 	idle := now - c.lastTick.Load()
 	limit := c.server.cfg.IdleTimeout
 	switch {
-	case c.readingLong.Load() && idle > stalledAfter:
+	case c.readingLong.Load() && idle > stalled:
 		c.nc.Close()
 	case c.busy.Load() || c.queued.Load() > 0:
 		if idle > 1 && c.hungUp() {
