@@ -57,4 +57,3 @@ func TestFullDisk(t *testing.T) {
 	}
 	must(t, l.Close())
 }
-

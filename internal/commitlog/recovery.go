@@ -88,6 +88,13 @@ func (r *recovery) check() error {
 	for ; i < len(r.segments); i++ {
 		s := r.segments[i]
 		if r.isHole(i) {
+			good, err := r.hasBatchIn(r.segments[i:])
+			if err != nil {
+				return err
+			}
+			if !good {
+				break
+			}
 			r.segments[i-1].AddLoss(r.end, s.BaseOffset())
 		}
 		cut, err := r.recoverSegment(i)

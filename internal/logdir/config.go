@@ -31,6 +31,10 @@ type Config struct {
 	FileDeleteDelay        time.Duration // log.segment.delete.delay.ms, for whole partitions
 	ProducerIDExpiration   time.Duration // producer.id.expiration.ms
 
+	DiskReserve         int64         // gregor.disk.reserve.bytes; 0 is no reserve
+	ScrubInterval       time.Duration // gregor.scrub.interval.ms
+	ScrubBytesPerSecond int64         // gregor.scrub.bytes.per.second
+
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
 
@@ -53,6 +57,9 @@ func DefaultConfig() Config {
 		InitialTaskDelay:       30 * time.Second,
 		FileDeleteDelay:        time.Minute,
 		ProducerIDExpiration:   24 * time.Hour,
+		DiskReserve:            64 << 20,
+		ScrubInterval:          7 * 24 * time.Hour,
+		ScrubBytesPerSecond:    10 << 20,
 	}
 }
 

@@ -3,6 +3,8 @@ package logdir
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Fail takes a directory offline: its logs are closed and forgotten, its lock released.
@@ -24,8 +26,13 @@ func (m *Manager) failed(d *dir, cause error) {
 	}
 }
 
-// failSoon is failed for callers that hold locks: of the manager or of a log.
+// failSoon is failed for callers that hold locks: of the manager or of a log. A directory that
+// serves stays online when its disk is full: deleting is what helps.
 func (m *Manager) failSoon(d *dir, cause error) {
+	if vfs.IsFull(cause) {
+		m.logger.Error("log directory has no room", "dir", d.path, "err", cause)
+		return
+	}
 	if d.setFailure(cause) {
 		m.background(func() { m.takeOffline(d, cause) })
 	}

@@ -28,6 +28,7 @@ type Manager struct {
 	brokerEpoch   atomic.Int64
 
 	deletions deletions
+	lastScrub atomic.Pointer[ScrubReport]
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and

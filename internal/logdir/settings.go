@@ -32,6 +32,9 @@ func BrokerConfig(b *config.Broker) Config {
 		InitialTaskDelay:       interval("log.initial.task.delay.ms"),
 		FileDeleteDelay:        interval("log.segment.delete.delay.ms"),
 		ProducerIDExpiration:   interval("producer.id.expiration.ms"),
+		DiskReserve:            b.Long("gregor.disk.reserve.bytes"),
+		ScrubInterval:          interval("gregor.scrub.interval.ms"),
+		ScrubBytesPerSecond:    b.Long("gregor.scrub.bytes.per.second"),
 	}
 }
 

@@ -15,6 +15,12 @@ func (m *Manager) Start(ctx context.Context) {
 	m.tasks.stop = stop
 	m.tasks.Unlock()
 	m.background(func() { m.deletions.run(ctx, m.cfg.Now) })
+	if m.cfg.DiskReserve > 0 {
+		m.background(func() { m.watchSpace(ctx) })
+	}
+	if m.cfg.ScrubInterval > 0 && m.cfg.ScrubBytesPerSecond > 0 {
+		m.background(func() { m.scrubAll(ctx) })
+	}
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
 	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)

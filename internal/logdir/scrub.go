@@ -1,0 +1,94 @@
+package logdir
+
+import (
+	"context"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// firstScrubMax is the longest that a broker runs before its first scrub.
+const firstScrubMax = time.Hour
+
+// A ScrubReport says what a pass over all logs has read and what damage is known after it.
+type ScrubReport struct {
+	Started, Ended time.Time
+	Logs           int
+	Bytes          int64
+	Damage         []ScrubDamage
+}
+
+// A ScrubDamage is a stretch in quarantine and the log that it belongs to.
+type ScrubDamage struct {
+	Partition topic.Partition
+	Dir       string
+	commitlog.Quarantined
+}
+
+// LastScrub returns the report of the last pass that came to its end, or nil.
+func (m *Manager) LastScrub() *ScrubReport { return m.lastScrub.Load() }
+
+// scrubAll reads all logs again and again, gregor.scrub.interval.ms apart, until ctx ends.
+func (m *Manager) scrubAll(ctx context.Context) {
+	wait := min(m.cfg.ScrubInterval, firstScrubMax)
+	for sleep(ctx, wait) == nil {
+		if err := m.scrub(ctx); err != nil {
+			return
+		}
+		wait = m.cfg.ScrubInterval
+	}
+}
+
+// scrub reads all logs once, at no more than gregor.scrub.bytes.per.second. What is damaged goes
+// to quarantine, which the log reports. The error is that of ctx.
+func (m *Manager) scrub(ctx context.Context) error {
+	r := &ScrubReport{Started: m.cfg.Now()}
+	p := pacer{ctx: ctx, rate: m.cfg.ScrubBytesPerSecond, start: time.Now()}
+	for partition, l := range m.Logs() {
+		err := l.Scrub(p.wait)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && l.Failed() == nil && m.Log(partition) == l {
+			m.logger.Error("scrub", "partition", partition, "err", err)
+		}
+		r.Logs++
+		for _, q := range l.Quarantine() {
+			r.Damage = append(r.Damage, ScrubDamage{partition, l.Dir(), q})
+		}
+	}
+	r.Bytes, r.Ended = p.bytes, m.cfg.Now()
+	m.lastScrub.Store(r)
+	m.logger.Info("scrub has ended", "logs", r.Logs, "bytes", r.Bytes, "took", r.Ended.Sub(r.Started).Round(time.Millisecond), "damaged", len(r.Damage))
+	return nil
+}
+
+// A pacer keeps reads at a rate.
+type pacer struct {
+	ctx   context.Context
+	rate  int64 // bytes per second
+	start time.Time
+	bytes int64
+}
+
+// wait returns when n more bytes may be read, or with the error of ctx.
+func (p *pacer) wait(n int) error {
+	due := p.start.Add(time.Duration(float64(p.bytes) / float64(p.rate) * float64(time.Second)))
+	p.bytes += int64(n)
+	if d := time.Until(due); d > 0 {
+		return sleep(p.ctx, d)
+	}
+	return p.ctx.Err()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
