@@ -3,6 +3,7 @@ package offline
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/record"
@@ -18,6 +19,9 @@ type epochWalk struct {
 	count int // batches with an epoch, behind the last message of an old format
 	odd   []oddEpoch
 	more  int // odd ones that are not in the list
+
+	before, prev oddEpoch // the last two batches with an epoch, got is the epoch
+	falling      []oddEpoch
 }
 
 // An oddEpoch is a batch whose epoch is not the one of its offset.
@@ -67,6 +71,7 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 		return
 	}
 	first := b.BaseOffset()
+	w.ascend(oddEpoch{s.path, position, first, epoch, w.prev.got})
 	if first < w.forgotten(s) {
 		return
 	}
@@ -100,9 +105,35 @@ func (w *epochWalk) forgotten(s *segmentCheck) int64 {
 	return s.logStart
 }
 
+// ascend holds an epoch against those of the batches before: it cannot be smaller. If the one
+// before stands out from its neighbours, it is the odd one.
+func (w *epochWalk) ascend(now oddEpoch) {
+	if now.got < w.prev.got && len(w.falling) < findingsMax {
+		if odd := w.prev; w.before.got <= now.got && odd.path != "" {
+			odd.want = w.before.got
+			w.falling = append(w.falling, odd)
+			w.prev = w.before
+		} else {
+			w.falling = append(w.falling, now)
+			return
+		}
+	}
+	w.before, w.prev = w.prev, now
+}
+
+// reportFalling reports the batches that only their neighbours contradict.
+func (p *partition) reportFalling() {
+	for _, e := range p.epochs.falling {
+		if !slices.ContainsFunc(p.epochs.odd, func(o oddEpoch) bool { return o.path == e.path && o.position == e.position }) {
+			p.damage(e.path, e.position, e.offset, "leader epoch %d between batches of epoch %d", e.got, e.want)
+		}
+	}
+}
+
 // checkEpochs decides who is wrong: the file if most batches contradict it, else the batches.
 func (p *partition) checkEpochs() {
 	w := &p.epochs
+	p.reportFalling()
 	if w.count == 0 {
 		return
 	}

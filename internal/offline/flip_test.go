@@ -1,0 +1,134 @@
+package offline
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+var (
+	flips    = flag.Int("flips", 150, "bits that TestCheckNamesAFlippedBit flips in each set")
+	flipSeed = flag.Uint64("flip.seed", 0, "seed of TestCheckNamesAFlippedBit; 0 takes a new one")
+)
+
+// A target is a .log file, and the spans of its batches.
+type target struct {
+	path  string
+	data  []byte
+	spans [][2]int64
+}
+
+func targets(t *testing.T, mem *vfs.Mem, dir string) (list []target, total int) {
+	t.Helper()
+	entries, err := mem.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			inner, n := targets(t, mem, path)
+			list, total = append(list, inner...), total+n
+			continue
+		}
+		kind, base := classify(path)
+		if kind != logFile {
+			continue
+		}
+		data, err := vfs.ReadFile(mem, path, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) == 0 {
+			continue
+		}
+		list = append(list, target{path, data, spansOf(t, mem, path, base)})
+		total += len(data)
+	}
+	return list, total
+}
+
+func spansOf(t *testing.T, mem *vfs.Mem, path string, base int64) (spans [][2]int64) {
+	t.Helper()
+	s, err := openScanner(mem, path, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for {
+		sp, err := s.next()
+		if err == io.EOF {
+			return spans
+		}
+		if err != nil || sp.Err != nil {
+			t.Fatal(path, err, sp.Err)
+		}
+		spans = append(spans, [2]int64{sp.Position, sp.End})
+	}
+}
+
+// A single flipped bit in a .log file is named with its file and a position inside the batch
+// that it is in. The offsets of batches, and the epoch of those that compaction made of an old
+// format, are under no checksum: where compaction left holes around a batch nothing
+// contradicts an offset that fits in them, so there a flip may only move the batch.
+func TestCheckNamesAFlippedBit(t *testing.T) {
+	seed := *flipSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	for _, set := range []string{"kafka-0.10.2.2", "kafka-1.1.1-mixed", "kafka-4.4.0-kraft"} {
+		t.Run(set, func(t *testing.T) {
+			_, mem := unpack(t, set)
+			list, total := targets(t, mem, "data")
+			rng := rand.New(rand.NewPCG(seed, 0))
+			for range *flips {
+				at := rng.IntN(total)
+				i := 0
+				for at >= len(list[i].data) {
+					at -= len(list[i].data)
+					i++
+				}
+				flip(t, mem, &list[i], int64(at), rng.IntN(8))
+				// once more where no checksum helps: offset, length, leader epoch
+				l := &list[i]
+				sp := l.spans[rng.IntN(len(l.spans))]
+				flip(t, mem, l, sp[0]+rng.Int64N(16), rng.IntN(8))
+			}
+		})
+	}
+}
+
+func flip(t *testing.T, mem *vfs.Mem, l *target, at int64, bit int) {
+	t.Helper()
+	data := bytes.Clone(l.data)
+	data[at] ^= 1 << bit
+	mustWrite(t, mem, l.path, data)
+	defer mustWrite(t, mem, l.path, l.data)
+	i := slices.IndexFunc(l.spans, func(s [2]int64) bool { return s[0] <= at && at < s[1] })
+	sp := l.spans[i]
+	r := mustCheck(t, readOnly{mem}, filepath.Dir(l.path))
+	for _, f := range r.Findings {
+		if f.File == l.path && sp[0] <= f.Position && f.Position < sp[1] {
+			return
+		}
+	}
+	if in := at - sp[0]; in < 8 && hasRoom(l, i) {
+		return
+	}
+	t.Errorf("%s: bit %d of byte %d, byte %d of the batch %v, size %d: not found; findings %v",
+		l.path, bit, at, at-sp[0], sp, len(l.data), r.Findings)
+}
+
+// hasRoom reports whether a batch of a compacted log may be moved without a contradiction.
+func hasRoom(l *target, i int) bool {
+	name := filepath.Base(filepath.Dir(l.path))
+	return strings.Contains(name, "compact") || strings.HasPrefix(name, "__")
+}

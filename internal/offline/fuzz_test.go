@@ -1,0 +1,173 @@
+package offline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// seeds returns the contents of the files of a golden set whose kind is one of those given,
+// the small ones.
+func seeds(f *testing.F, set string, kinds ...fileKind) (list [][]byte) {
+	f.Helper()
+	_, mem := unpack(f, set)
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := mem.ReadDir(dir)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if e.IsDir() {
+				walk(path)
+				continue
+			}
+			kind, _ := classify(path)
+			for _, want := range kinds {
+				if data, err := vfs.ReadFile(mem, path, 1<<12); kind == want && err == nil {
+					list = append(list, data)
+				}
+			}
+		}
+	}
+	walk("data")
+	if len(list) == 0 {
+		f.Fatal("no seed")
+	}
+	return list
+}
+
+// The spans of any file cover it without holes, and their batches are good or said to be bad.
+func FuzzScanner(f *testing.F) {
+	for _, set := range []string{"kafka-0.10.2.2", "kafka-4.4.0-kraft-dynamic"} {
+		for _, s := range seeds(f, set, logFile) {
+			f.Add(s)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		mem := vfs.NewMem()
+		mustWrite(t, mem, "/t-0/00000000000000000000.log", data)
+		s, err := openScanner(mem, "/t-0/00000000000000000000.log", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := int64(0)
+		for {
+			sp, err := s.next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sp.Position != end || sp.End <= end {
+				t.Fatalf("span %d-%d behind %d", sp.Position, sp.End, end)
+			}
+			if sp.Err == nil && sp.Batch.Verify() != nil || sp.Batch != nil && !bytes.Equal(sp.Batch, data[sp.Position:sp.End]) {
+				t.Fatalf("batch of span %d-%d", sp.Position, sp.End)
+			}
+			end = sp.End
+		}
+		if end != int64(len(data)) {
+			t.Fatalf("spans end at %d of %d", end, len(data))
+		}
+	})
+}
+
+// What walkRecords accepts, package record reads.
+func FuzzWalkRecords(f *testing.F) {
+	for _, s := range seeds(f, "kafka-4.4.0-kraft-dynamic", logFile) {
+		for b, err := range record.Batches(s) {
+			if err == nil && b.Codec() == record.None {
+				f.Add([]byte(b))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := record.First(data)
+		if err != nil || b.Magic() != 2 || b.Codec() != record.None || walkRecords(b) != nil {
+			return
+		}
+		for _, err := range b.Records() {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Whatever a decoder makes of bytes is JSON.
+func FuzzDecoders(f *testing.F) {
+	for _, set := range []string{"kafka-4.4.0-kraft-dynamic", "kafka-4.4.0-crash"} {
+		for _, s := range seeds(f, set, logFile, kraftSnapshot) {
+			for b, err := range record.Batches(s) {
+				if err != nil {
+					break
+				}
+				for r, err := range b.Records() {
+					if err == nil {
+						f.Add(bytes.Clone(r.Key), bytes.Clone(r.Value))
+					}
+				}
+			}
+		}
+	}
+	decoders := []Decoder{OffsetsDecoder, TransactionLogDecoder, ShareGroupStateDecoder, ClusterMetadataDecoder}
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		r := record.Record{Key: key, Value: value}
+		for _, d := range decoders {
+			for _, decode := range []decodeFunc{d.key, d.value} {
+				if out, err := decode(nil, &r); err == nil && len(out) > 0 && !json.Valid(out) {
+					t.Fatalf("decoder %d: %s", d, out)
+				}
+			}
+		}
+		if out := appendControlJSON(nil, &r); !json.Valid(out) {
+			t.Fatalf("control: %s", out)
+		}
+		if out := appendString(nil, value); !json.Valid(out) {
+			t.Fatalf("string: %s", out)
+		}
+		appendControl(nil, &r)
+	})
+}
+
+// Any bytes in the files of a partition can be dumped and checked.
+func FuzzFiles(f *testing.F) {
+	names := []string{
+		"00000000000000000000.log", "00000000000000000000.index", "00000000000000000000.timeindex", "00000000000000000000.txnindex",
+		"00000000000000000007.snapshot", "00000000000000000007-0000000001.checkpoint", "leader-epoch-checkpoint", "partition.metadata",
+		"quorum-state", "../replication-offset-checkpoint", "../meta.properties", "../bootstrap.checkpoint",
+	}
+	for i, kind := range []fileKind{logFile, offsetIndexFile, timeIndexFile, txnIndexFile, producerSnapshot, kraftSnapshot, epochCheckpoint} {
+		for _, s := range seeds(f, "kafka-4.4.0-crash", kind) {
+			f.Add(uint8(i), s)
+		}
+	}
+	good := seeds(f, "kafka-4.4.0-kraft-dynamic", logFile)[0]
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		mem := vfs.NewMem()
+		for _, partition := range []string{"t-0", "__cluster_metadata-0"} {
+			dir := "/data/" + partition
+			mustWrite(t, mem, dir+"/"+names[0], good)
+			mustWrite(t, mem, dir+"/"+names[int(which)%len(names)], data)
+		}
+		fsys := readOnly{mem}
+		if _, err := Check(t.Context(), []string{"/data"}, CheckOptions{FS: fsys}); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []DumpOptions{{PrintDataLog: true}, {JSON: true}, {VerifyIndexOnly: true}, {IndexSanityCheck: true}} {
+			o.FS = fsys
+			if err := Dump(t.Context(), io.Discard, []string{"/data", "/data/t-0/" + names[int(which)%len(names)]}, o); err != nil && !errors.Is(err, ErrDamaged) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
