@@ -114,7 +114,10 @@ func (s *segmentCheck) good(sp span) {
 	if in.count >= 0 && in.count <= int64(b.LastOffsetDelta()) && b.Magic() == 2 {
 		s.partition.compacted = true
 	}
-	s.offsets.batch(s, sp.Position, in)
+	if !s.offsets.batch(s, sp.Position, in) {
+		s.holes = append(s.holes, hole{sp.Position, sp.End})
+		return
+	}
 	s.checkOffsetEntries(sp.Position, b, in)
 	s.checkTimeEntries(b, in)
 	s.epochs.batch(s, sp.Position, b)

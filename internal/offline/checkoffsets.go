@@ -41,6 +41,7 @@ func (w *offsetWalk) segment(s *segmentCheck) {
 		w.expected = s.base
 	case s.base < w.expected:
 		s.damage(s.path, 0, s.base, "segment begins below %d, where the one before ends", w.expected)
+		w.expected = s.base
 	case s.base > w.expected:
 		if !w.lost {
 			w.gap(gap{s.path, 0, w.expected, s.base, true})
@@ -56,8 +57,10 @@ func (w *offsetWalk) gap(g gap) {
 	}
 }
 
-// batch takes the next good batch.
-func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) {
+// batch takes the next good batch. It returns false if its offsets do not belong in the
+// segment.
+func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) (belongs bool) {
+	belongs = true
 	now := placed{s.path, position, in.first, in.last, w.expected}
 	length := in.last - in.first + 1
 	switch {
@@ -65,6 +68,7 @@ func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) {
 		s.damage(s.path, position, in.first, "offsets %d-%d do not belong in the segment of %d", in.first, in.last, s.base)
 		w.expected += max(0, length)
 		now.last = w.expected - 1
+		belongs = false
 	case in.first < w.expected:
 		w.overlap(s, now, length)
 	default:
@@ -75,6 +79,7 @@ func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) {
 	}
 	w.prev = now
 	w.lost = false
+	return belongs
 }
 
 // overlap finds out which of two batches is in the wrong place: the one before, if it left a

@@ -1,0 +1,274 @@
+package offline
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A fixture is a log directory with one partition of two segments, [0,20) and [20,40), of
+// batches of two records, as a clean stop leaves it.
+type fixture struct {
+	t   *testing.T
+	mem *vfs.Mem
+}
+
+const fixtureDir = "/data/orders-0"
+
+func newFixture(t *testing.T) *fixture {
+	x := &fixture{t, vfs.NewMem()}
+	id := uuid.New()
+	x.put("../meta.properties", []byte("version=1\ncluster.id=c\nnode.id=1\ndirectory.id="+uuid.New().String()+"\n"))
+	x.put("../.kafka_cleanshutdown", nil)
+	x.put("partition.metadata", []byte("version: 0\ntopic_id: "+id.String()))
+	x.put(checkpoint.LeaderEpochs, []byte("0\n2\n0 0\n3 20\n"))
+	x.offsets(checkpoint.RecoveryPoints, 40)
+	x.offsets(checkpoint.HighWatermarks, 40)
+	x.segment(0, 20, 0)
+	x.segment(20, 40, 3)
+	return x
+}
+
+func (x *fixture) path(name string) string { return filepath.Join(fixtureDir, name) }
+
+func (x *fixture) put(name string, data []byte) { mustWrite(x.t, x.mem, x.path(name), data) }
+
+func (x *fixture) get(name string) []byte {
+	data, err := vfs.ReadFile(x.mem, x.path(name), 1<<20)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return data
+}
+
+func (x *fixture) remove(name string) {
+	if err := x.mem.Remove(x.path(name)); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *fixture) change(name string, change func([]byte) []byte) { x.put(name, change(x.get(name))) }
+
+func (x *fixture) offsets(name string, offset int64) {
+	p := topic.Partition{Topic: "orders"}
+	if err := checkpoint.WriteOffsets(x.mem, "/data/"+name, map[topic.Partition]int64{p: offset}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// batch makes one of two records at an offset.
+func batch(offset int64, epoch int32, o record.BuilderOptions) []byte {
+	o.BaseOffset, o.LeaderEpoch = offset, epoch
+	b := record.NewBuilder(o)
+	for i := range int64(2) {
+		b.Append(record.Record{Offset: offset + i, Timestamp: 1000 + offset + i, Value: []byte("value")})
+	}
+	return b.Build()
+}
+
+// segment writes one with an index entry for its last batch.
+func (x *fixture) segment(from, to int64, epoch int32) {
+	var log []byte
+	last := 0
+	for o := from; o < to; o += 2 {
+		last = len(log)
+		log = append(log, batch(o, epoch, record.BuilderOptions{})...)
+	}
+	index := binary.BigEndian.AppendUint32(nil, uint32(to-1-from))
+	index = binary.BigEndian.AppendUint32(index, uint32(last))
+	times := binary.BigEndian.AppendUint64(nil, uint64(1000+to-1))
+	times = binary.BigEndian.AppendUint32(times, uint32(to-1-from))
+	x.put(segment.Name(from, segment.LogFile, ""), log)
+	x.put(segment.Name(from, segment.IndexFile, ""), index)
+	x.put(segment.Name(from, segment.TimeIndexFile, ""), times)
+}
+
+const (
+	log0   = "00000000000000000000.log"
+	log20  = "00000000000000000020.log"
+	index0 = "00000000000000000000.index"
+	times0 = "00000000000000000000.timeindex"
+)
+
+// wantFinding checks that the first damage in a file has a text, and that no other file has
+// any, besides those named.
+func (x *fixture) wantFinding(name, text string, others ...string) {
+	x.t.Helper()
+	r := mustCheck(x.t, readOnly{x.mem}, "/data")
+	found := false
+	for _, f := range r.Findings {
+		switch {
+		case f.Severity == Note:
+		case f.File == x.path(name):
+			found = found || strings.Contains(f.Message, text)
+		default:
+			other := false
+			for _, o := range others {
+				other = other || f.File == x.path(o)
+			}
+			if !other {
+				x.t.Errorf("also: %v", f)
+			}
+		}
+	}
+	if !found {
+		x.t.Errorf("%s: no %q in %v", name, text, r.Findings)
+	}
+}
+
+func TestCheckRules(t *testing.T) {
+	f := func(what string, harm func(x *fixture), name, text string, others ...string) {
+		t.Run(what, func(t *testing.T) {
+			x := newFixture(t)
+			harm(x)
+			x.wantFinding(name, text, others...)
+		})
+	}
+	size := len(batch(0, 0, record.BuilderOptions{}))
+	cut := func(n int) func([]byte) []byte { return func(b []byte) []byte { return b[:len(b)-n] } }
+	set := func(at int, v byte) func([]byte) []byte {
+		return func(b []byte) []byte { b[at] = v; return b }
+	}
+	file := func(name string, change func([]byte) []byte) func(x *fixture) {
+		return func(x *fixture) { x.change(name, change) }
+	}
+	f("torn", file(log20, cut(3)), log20, "is torn", "00000000000000000020.index", "../recovery-point-offset-checkpoint")
+	f("checksum", file(log0, set(size+70, 'x')), log0, "crc ")
+	f("length", file(log0, set(size+11, 1)), log0, "the next good batch is at byte")
+	f("offset", file(log0, set(size+7, 3)), log0, "overlap")
+	f("far offset", file(log0, set(size, 0x7f)), log0, "do not belong")
+	f("epoch", file(log0, set(3*size+15, 9)), log0, "leader epoch 9, leader-epoch-checkpoint says 0")
+	f("index position", file(index0, set(7, 1)), index0, "no batch begins")
+	f("index offset", file(index0, set(3, 17)), index0, "entry for offset 17: the batches")
+	f("index end", file(index0, func(b []byte) []byte { return append(b, b...) }), index0, "entry leads to")
+	f("index rest", file(index0, func(b []byte) []byte { return append(b, 1) }), index0, "1 bytes at the end")
+	f("index missing", func(x *fixture) { x.remove(index0) }, index0, "missing")
+	f("times", file(times0, set(7, 1)), times0, "timestamp")
+	f("times missing", func(x *fixture) { x.remove(times0) }, times0, "missing")
+	f("segment missing", func(x *fixture) {
+		x.segment(40, 60, 3)
+		x.offsets(checkpoint.RecoveryPoints, 60)
+		for _, kind := range []segment.Kind{segment.LogFile, segment.IndexFile, segment.TimeIndexFile} {
+			x.remove(segment.Name(20, kind, ""))
+		}
+		x.offsets(checkpoint.CleanerOffsets, 0)
+		x.put("../"+checkpoint.CleanerOffsets, []byte("0\n0\n"))
+	}, "00000000000000000040.log", "offsets 20-39 are missing")
+	f("log missing", func(x *fixture) { x.remove(log0) }, index0, ".log file is missing", times0)
+	f("segments overlap", func(x *fixture) {
+		x.segment(10, 30, 0)
+	}, "00000000000000000010.log", "begins below 20", log20, log0)
+	f("epochs missing", func(x *fixture) { x.remove(checkpoint.LeaderEpochs) }, checkpoint.LeaderEpochs, "missing")
+	f("epochs empty", file(checkpoint.LeaderEpochs, func([]byte) []byte { return nil }), checkpoint.LeaderEpochs, "empty")
+	f("epochs wrong", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n2\n1 0\n4 20\n") }), checkpoint.LeaderEpochs, "epoch 1 at offset 0")
+	f("epochs beyond", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n3\n0 0\n3 20\n4 41\n") }), checkpoint.LeaderEpochs, "begins at offset 41")
+	f("epochs text", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n7\n") }), checkpoint.LeaderEpochs, "entries")
+	f("topic id", file("partition.metadata", func([]byte) []byte { return []byte("version: 0") }), "partition.metadata", "topic")
+	f("no topic id", func(x *fixture) { x.remove("partition.metadata") }, "partition.metadata", "stray")
+	f("recovery point", func(x *fixture) { x.offsets(checkpoint.RecoveryPoints, 41) }, "../recovery-point-offset-checkpoint", "is 41", log20)
+	f("flushed records gone", func(x *fixture) {
+		x.offsets(checkpoint.RecoveryPoints, 41)
+		x.remove("../.kafka_cleanshutdown")
+	}, "../recovery-point-offset-checkpoint", "flushed records are gone")
+	f("high watermark", func(x *fixture) { x.offsets(checkpoint.HighWatermarks, 41) }, "../replication-offset-checkpoint", "is 41")
+	f("log start", func(x *fixture) { x.offsets(checkpoint.LogStartOffsets, 41) }, "../log-start-offset-checkpoint", "is 41")
+	f("checkpoint", func(x *fixture) { x.put("../replication-offset-checkpoint", []byte("0\n1\norders zero 3\n")) }, "../replication-offset-checkpoint", "")
+	f("checkpoint missing", func(x *fixture) { x.remove("../replication-offset-checkpoint") }, "../replication-offset-checkpoint", "missing")
+	f("meta.properties", func(x *fixture) { x.put("../meta.properties", []byte("version=7\n")) }, "../meta.properties", "")
+	f("snapshot", func(x *fixture) { x.put("00000000000000000040.snapshot", []byte("\x00\x01aaaaaaaa")) }, "00000000000000000040.snapshot", "crc")
+	f("records", func(x *fixture) {
+		b := record.Batch(batch(0, 0, record.BuilderOptions{}))
+		b[record.HeaderSize+5] = 40 // the value's length
+		restamp(b)
+		x.change(log0, func(log []byte) []byte { copy(log, b); return log })
+	}, log0, "fields do not fit")
+	f("aborted transaction", func(x *fixture) {
+		producer := &record.Producer{ID: 7, Epoch: 1}
+		log := batch(40, 3, record.BuilderOptions{Producer: producer, Transactional: true})
+		log = append(log, record.EndTxnMarker(record.EndTxn{
+			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, LeaderEpoch: 3, Timestamp: 2000,
+		})...)
+		x.put("00000000000000000040.log", log)
+		x.put("00000000000000000040.index", nil)
+		x.put("00000000000000000040.timeindex", nil)
+		x.offsets(checkpoint.RecoveryPoints, 43)
+	}, "00000000000000000040.txnindex", "transactions were aborted")
+}
+
+// restamp computes the checksum of a batch anew.
+func restamp(b record.Batch) {
+	b.SetMaxTimestamp(record.CreateTime, b.MaxTimestamp()+1)
+}
+
+func TestCheckFixtureIsGood(t *testing.T) {
+	x := newFixture(t)
+	if r := mustCheck(t, readOnly{x.mem}, "/data"); len(r.Findings) > 0 {
+		t.Error(r.Findings)
+	}
+	if r := mustCheck(t, readOnly{x.mem}, fixtureDir); len(r.Findings) > 0 || r.Partitions != 1 {
+		t.Error(r.Partitions, r.Findings)
+	}
+}
+
+// What a crash or the cleaner leaves is explained, and no damage.
+func TestCheckExplainsLeftovers(t *testing.T) {
+	x := newFixture(t)
+	x.put("00000000000000000000.log.swap", nil)
+	x.put("00000000000000000000.log.cleaned", nil)
+	x.put("../replication-offset-checkpoint.tmp", nil)
+	mustWrite(t, x.mem, "/data/old-0.0123456789abcdef0123456789abcdef-delete/00000000000000000000.log", nil)
+	mustWrite(t, x.mem, "/data/lost+found/x", nil)
+	r := mustCheck(t, readOnly{x.mem}, "/data")
+	if r.Damaged() > 0 {
+		t.Error(r.Findings)
+	}
+	var all strings.Builder
+	for _, f := range r.Findings {
+		all.WriteString(f.String() + "\n")
+	}
+	for _, want := range []string{".swap: output of compaction", ".cleaned: unfinished", "left over: a crash interrupted", "deleted topic", "Kafka does not start"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no %q in\n%s", want, all.String())
+		}
+	}
+}
+
+// A file of noise ends in an answer, and soon.
+func TestCheckBoundsTheSearch(t *testing.T) {
+	x := newFixture(t)
+	x.change(log0, func(b []byte) []byte {
+		b[70] ^= 1
+		return append(b, bytes.Repeat([]byte{0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 1, 0, 0, 0, 0, 0, 2}, 1<<16)...)
+	})
+	r := mustCheck(t, readOnly{x.mem}, fixtureDir)
+	if r.Damaged() == 0 || len(r.Findings) > findingsMax+1 {
+		t.Errorf("%d findings", len(r.Findings))
+	}
+}
+
+func TestCheckStopsWhenCancelled(t *testing.T) {
+	x := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Check(ctx, []string{"/data"}, CheckOptions{FS: x.mem}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestCheckProgress(t *testing.T) {
+	p := Progress{Done: 25, Total: 100, Elapsed: 1e9}
+	if p.Rate() != 25 || p.Left() != 3e9 {
+		t.Errorf("rate %v, left %v", p.Rate(), p.Left())
+	}
+}
