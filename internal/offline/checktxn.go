@@ -57,7 +57,7 @@ func (w *txnWalk) abort(s *segmentCheck, want segment.AbortedTxn, known bool) {
 	}
 	got := (*list)[0]
 	*list = (*list)[1:]
-	complete := !s.partition.compacted && !w.lost && s.logs[0] == 0
+	complete := !s.partition.compacted && !w.lost && len(s.logs) > 0 && s.logs[0] == 0
 	wrong := got.ProducerID != want.ProducerID || known && got.FirstOffset > want.FirstOffset ||
 		got.FirstOffset < 0 || got.FirstOffset > got.LastOffset || got.LastStableOffset > got.LastOffset+1 || got.LastStableOffset < 0 ||
 		complete && known && got != want

@@ -2,7 +2,6 @@ package offline
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"path/filepath"
 	"unicode/utf8"
@@ -86,7 +85,7 @@ func (d *dumper) verifyIndex(path string, kind fileKind, base int64) error {
 	p := newPartition(d.o.FS, filepath.Dir(path), c)
 	if d.o.IndexSanityCheck {
 		p.loadIndexes(&segmentCheck{base: base, size: unlimited})
-	} else if err := p.walkSegment(context.WithoutCancel(d.ctx), base, false); err != nil {
+	} else if err := p.walkSegment(d.ctx, base, false); err != nil {
 		return err
 	}
 	found := 0
