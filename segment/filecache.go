@@ -28,6 +28,13 @@ func (c *FileCache) Len() int {
 	return n
 }
 
+// CloseIdle closes the descriptors and drops the indexes that nobody has used since the last
+// call, of the caches that all segments of the process share.
+func CloseIdle() {
+	defaultFiles.CloseIdle()
+	defaultIndexes.DropIdle()
+}
+
 // defaultFiles is shared by all segments whose Config names no other. The limit leaves room
 // for sockets below the common 1,024 and is far more than an active set of segments needs.
 var defaultFiles = NewFileCache(512)

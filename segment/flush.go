@@ -107,6 +107,9 @@ func (s *Segment) Close() error {
 	return err
 }
 
+// Abandon gives up the descriptor as Close does, and leaves the files as they are.
+func (s *Segment) Abandon() { s.release() }
+
 // settle brings the files to what is in memory, and to the disk.
 func (s *Segment) settle() error {
 	if err := s.Seal(); err != nil {

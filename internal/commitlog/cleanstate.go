@@ -186,7 +186,6 @@ func (l *Log) loadClean(o *Options) (ok bool, err error) {
 			return false, err
 		}
 	}
-	r.watch()
 	return true, l.start(r)
 }
 

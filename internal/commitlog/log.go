@@ -210,6 +210,9 @@ func (l *Log) loadMetadata(dir string, id uuid.UUID) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		l.metadataPending.Store(!id.IsZero())
+	case errors.Is(err, checkpoint.ErrCorrupt):
+		l.logger.Error("topic id is not known from the directory", "partition", l.partition, "id", id, "err", err)
+		l.metadataPending.Store(!id.IsZero())
 	case err != nil:
 		return err
 	case id.IsZero():
@@ -452,6 +455,18 @@ func (l *Log) snapshotAndFlush() error {
 		return l.noRoom("write producer snapshot", err)
 	}
 	return l.Flush()
+}
+
+// Abandon closes the files of a log whose disk has failed: it writes and syncs nothing. Later
+// changes fail with ErrClosed, unless the log has failed already.
+func (l *Log) Abandon() {
+	l.failure.CompareAndSwap(nil, &StorageError{l.partition, "use", ErrClosed})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.closed = true
+	for _, s := range l.offsets.Load().segments {
+		s.Abandon()
+	}
 }
 
 // Delete closes the log without flushing it and removes its directory.

@@ -73,7 +73,7 @@ func (d *dir) isCleanLocked() bool {
 // closeLogs closes the logs of a directory and returns what the next start may know of
 // them.
 func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
-	entries := m.entriesOf(d)
+	entries := append(m.entriesOf(d), m.futures(d)...)
 	errs := make([]error, len(entries))
 	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)

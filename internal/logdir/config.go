@@ -1,6 +1,7 @@
 package logdir
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -35,6 +36,9 @@ type Config struct {
 	ScrubInterval       time.Duration // gregor.scrub.interval.ms
 	ScrubBytesPerSecond int64         // gregor.scrub.bytes.per.second
 
+	MoverThreads int   // num.replica.alter.log.dirs.threads; 0 is one for each directory
+	MoveRate     int64 // replica.alter.log.dirs.io.max.bytes.per.second; 0 is no bound
+
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
 
@@ -42,6 +46,13 @@ type Config struct {
 	// let go of it by then. It runs on a goroutine of the manager's and may call the
 	// manager, Close excepted.
 	OnDirFailure func(dir string, id uuid.UUID, err error)
+
+	// Exchange runs exchange while nothing is appended to a partition, and makes the log that
+	// it returns, if any, the partition's. Nil runs it only. It may hold locks under which the
+	// manager is called.
+	Exchange func(p topic.Partition, exchange func() (*commitlog.Log, error)) error
+	// OnMoved, if not nil, is told of a partition that has moved to another directory.
+	OnMoved func(ctx context.Context, p topic.Partition, topicID, dirID uuid.UUID)
 }
 
 // DefaultConfig returns Kafka's defaults, with no directory.
@@ -76,6 +87,12 @@ func (c *Config) complete() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Exchange == nil {
+		c.Exchange = func(_ topic.Partition, exchange func() (*commitlog.Log, error)) error {
+			_, err := exchange()
+			return err
+		}
 	}
 	if c.OnDirFailure == nil {
 		c.OnDirFailure = func(string, uuid.UUID, error) {}

@@ -34,6 +34,10 @@ func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Confi
 	if err != nil {
 		return nil, err
 	}
+	if d := m.preferred[p]; d != nil && d.failure() == nil {
+		dirs = []*dir{d}
+	}
+	delete(m.preferred, p)
 	for _, d := range dirs {
 		var l *commitlog.Log
 		if l, err = m.createIn(d, p, topicID, c); err == nil {

@@ -37,6 +37,9 @@ func (m *Manager) Delete(partitions ...topic.Partition) error {
 
 // setAside renames the directory of a partition and queues its removal.
 func (m *Manager) setAside(p topic.Partition) (*dir, error) {
+	if err := m.cancelMove(p); err != nil {
+		return nil, err
+	}
 	if e, ok := m.take(p); ok {
 		path := e.dir.file(asideName(p, deleteSuffix))
 		err := e.log.RenameDir(path)
@@ -98,12 +101,19 @@ func (m *Manager) TruncateFullyAndStartAt(p topic.Partition, offset int64) error
 }
 
 func (m *Manager) truncate(p topic.Partition, truncate func(entry) error) error {
+	m.mover.step.Lock() // the copy of a move loses the same
+	defer m.mover.step.Unlock()
 	e, ok := m.entry(p)
 	if !ok {
 		return fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 	}
 	if err := truncate(e); err != nil {
 		return err
+	}
+	if future, ok := m.future(p); ok {
+		if err := truncate(future); err != nil {
+			m.logger.Warn("copy of a move is not truncated", "partition", p, "err", err) // it has failed
+		}
 	}
 	if err := m.writeCheckpoints(e.dir, recoveryPoints, logStarts); err != nil {
 		m.failSoon(e.dir, err)

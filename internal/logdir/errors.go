@@ -14,6 +14,8 @@ var (
 	// ErrMayExist: a log that is not new cannot be created while a directory is offline,
 	// because it may be there.
 	ErrMayExist = errors.New("log may exist in an offline log directory")
+	// ErrNameTooLong: the name of a topic leaves no room for what a move adds to it.
+	ErrNameTooLong = errors.New("directory name is too long")
 	// ErrUnknownPartition: there is no log of this partition.
 	ErrUnknownPartition = errors.New("no such log")
 	// ErrClosed: the manager is closed, or closing.

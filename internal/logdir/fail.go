@@ -51,9 +51,7 @@ func (m *Manager) takeOffline(d *dir, cause error) {
 	m.logger.Error("log directory goes offline", "dir", d.path, "err", cause)
 	m.changing.Lock()
 	for _, e := range m.sweep(d) {
-		if err := e.log.Close(); err != nil {
-			m.logger.Debug("closing a log of an offline directory", "partition", e.log.Partition(), "err", err)
-		}
+		e.log.Abandon()
 	}
 	if err := d.unlock(); err != nil {
 		m.logger.Warn("cannot remove the lock file", "dir", d.path, "err", err)
@@ -67,6 +65,12 @@ func (m *Manager) sweep(d *dir) []entry {
 	var swept []entry
 	for _, e := range m.entriesOf(d) {
 		if e, ok := m.take(e.log.Partition()); ok {
+			swept = append(swept, e)
+		}
+	}
+	for _, e := range m.futures(nil) {
+		if _, ok := m.entry(e.log.Partition()); e.dir == d || !ok {
+			m.takeFuture(e.log.Partition())
 			swept = append(swept, e)
 		}
 	}

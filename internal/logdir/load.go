@@ -18,7 +18,7 @@ import (
 
 var (
 	errNotLoaded = errors.New("not loaded")
-	errFuture    = errors.New("copy of a partition that was moving here; moves between directories are not supported yet")
+	errFuture    = errors.New("copy of a partition that was moving here, and is not loaded")
 )
 
 // Load opens the logs of all directories, with Config.RecoveryThreads goroutines for each.
@@ -37,6 +37,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 			m.failed(d, err)
 		}
 	}
+	m.settleCopies(dirs, found)
 	if err := checkDuplicates(found); err != nil {
 		return err
 	}
@@ -46,6 +47,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 		loaders.Go(func() { l.loadDir(ctx, d, found[i]) })
 	}
 	loaders.Wait()
+	l.loadFutures(ctx, dirs, found)
 	m.previousEpoch = commonEpoch(m.dirs)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -205,7 +207,6 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 		m.deletions.add(m.cfg.Now().Add(m.cfg.FileDeleteDelay), func() { m.removeAll(path) })
 	}
 	for _, at := range found.future {
-		m.logger.Warn("partition directory left alone", "dir", at.path, "err", errFuture)
 		d.park(at.partition, at.path, errFuture)
 	}
 	for _, at := range found.live {

@@ -28,6 +28,9 @@ type Manager struct {
 	brokerEpoch   atomic.Int64
 
 	deletions deletions
+	mover     mover
+	moveRate  atomic.Int64 // bytes per second, 0 is no bound
+	pace      pace
 	lastScrub atomic.Pointer[ScrubReport]
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
@@ -43,13 +46,15 @@ type Manager struct {
 	// changing serialises what changes the set of logs: create, delete, directory failure
 	// and close. It is held across file operations.
 	// Lock order: changing, then dir.writing, then mu or dir.mu or the locks of a log.
-	changing sync.Mutex
-	closed   bool // guarded by changing
+	changing  sync.Mutex
+	closed    bool                     // guarded by changing
+	preferred map[topic.Partition]*dir // guarded by changing: where logs are to be created
 
 	// mu guards the map of logs; it is held for moments only.
 	mu struct {
 		sync.RWMutex
-		logs map[topic.Partition]entry
+		logs    map[topic.Partition]entry
+		futures map[topic.Partition]entry // copies of moves under way
 	}
 }
 
@@ -151,9 +156,9 @@ func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
 
 // SetConfig puts a configuration in force for the logs of a topic.
 func (m *Manager) SetConfig(topicName string, c commitlog.Config) {
-	for p, l := range m.Logs() {
-		if p.Topic == topicName {
-			l.SetConfig(c)
+	for _, e := range append(m.entries(), m.futures(nil)...) {
+		if e.log.Partition().Topic == topicName {
+			e.log.SetConfig(c)
 		}
 	}
 }

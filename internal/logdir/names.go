@@ -3,6 +3,7 @@ package logdir
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -64,6 +65,18 @@ func classify(name string) (dirKind, topic.Partition) {
 		return foreignDir, topic.Partition{}
 	}
 	return kind, p
+}
+
+// futureName is the name of the directory that p moves to. It is not cut: a name that is too
+// long is refused.
+func futureName(p topic.Partition) (string, error) {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	name := p.String() + "." + hex.EncodeToString(id[:]) + futureSuffix
+	if len(name) > nameLengthMax {
+		return "", fmt.Errorf("%v: %w: %d bytes", p, ErrNameTooLong, len(name))
+	}
+	return name, nil
 }
 
 // asideName is the name under which the directory of p is put aside. The topic is cut so

@@ -50,7 +50,7 @@ func (k checkpointKind) offsetOf(l *commitlog.Log) (offset int64, ok bool) {
 // current is what the checkpoint of the directory should hold now.
 func (m *Manager) current(d *dir, k checkpointKind) map[topic.Partition]int64 {
 	entries := make(map[topic.Partition]int64)
-	for _, e := range m.entriesOf(d) {
+	for _, e := range append(m.entriesOf(d), m.futures(d)...) {
 		if offset, ok := k.offsetOf(e.log); ok {
 			entries[e.log.Partition()] = offset
 		}

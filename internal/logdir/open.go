@@ -18,6 +18,10 @@ func Open(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, logger: cfg.Logger, previousEpoch: unknownEpoch}
 	m.brokerEpoch.Store(unknownEpoch)
 	m.mu.logs = make(map[topic.Partition]entry)
+	m.mu.futures = make(map[topic.Partition]entry)
+	m.preferred = make(map[topic.Partition]*dir)
+	m.mover.init()
+	m.SetMoveRate(cfg.MoveRate)
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.unlockAll())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 // Start begins the background tasks, one goroutine each; they end with ctx or Close. Every
@@ -21,12 +22,36 @@ func (m *Manager) Start(ctx context.Context) {
 	if m.cfg.ScrubInterval > 0 && m.cfg.ScrubBytesPerSecond > 0 {
 		m.background(func() { m.scrubAll(ctx) })
 	}
+	for range m.moverThreads() {
+		m.background(func() { m.move(ctx) })
+	}
+	m.every(ctx, idleInterval, func(time.Time) { segment.CloseIdle() })
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
 	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)
 	m.every(ctx, m.cfg.RecoveryPointInterval, func(time.Time) { m.checkpointAll(recoveryPoints) })
 	m.every(ctx, m.cfg.LogStartInterval, func(time.Time) { m.checkpointAll(logStarts) })
 	m.every(ctx, m.cfg.HighWatermarkInterval, func(time.Time) { m.checkpointAll(highWatermarks) })
+}
+
+// idleInterval is how often files and indexes that nobody used are closed and dropped.
+const idleInterval = time.Minute
+
+// moverThreads is how many goroutines copy. With one directory there is nowhere to move to.
+func (m *Manager) moverThreads() int {
+	dirs := 0
+	for _, d := range m.dirs {
+		if d.holdsLogs {
+			dirs++
+		}
+	}
+	if dirs < 2 {
+		return 0
+	}
+	if m.cfg.MoverThreads > 0 {
+		return m.cfg.MoverThreads
+	}
+	return dirs
 }
 
 // every repeats step after the initial delay; an interval of zero is never.
@@ -52,7 +77,8 @@ func (m *Manager) every(ctx context.Context, interval time.Duration, step func(n
 // retain is the task kafka-log-retention: it drops old segments. A log that fails at it
 // takes its directory offline itself.
 func (m *Manager) retain(now time.Time) {
-	for p, l := range m.Logs() {
+	for _, e := range append(m.entries(), m.futures(nil)...) {
+		l, p := e.log, e.log.Partition()
 		n, err := l.DeleteOldSegments(now)
 		switch {
 		case err != nil && l.Failed() == nil:

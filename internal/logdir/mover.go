@@ -1,0 +1,232 @@
+package logdir
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// A mover lets future logs follow their live ones, num.replica.alter.log.dirs.threads at a
+// time, each for a round of roundBytes.
+type mover struct {
+	woken chan struct{} // capacity 1: there may be something to copy
+
+	// step is held for reading from the read of some records to their append, and for writing
+	// while a log and its copy are truncated.
+	step sync.RWMutex
+
+	mu struct {
+		sync.Mutex
+		busy map[topic.Partition]bool
+	}
+}
+
+const (
+	roundBytes = 16 << 20
+	readBytes  = 1 << 20
+	// moverPause is how long the mover sleeps when there is nothing to copy, or a copy fails.
+	moverPause = 100 * time.Millisecond
+)
+
+func (v *mover) init() {
+	v.woken = make(chan struct{}, 1)
+	v.mu.busy = make(map[topic.Partition]bool)
+}
+
+func (v *mover) wake() {
+	select {
+	case v.woken <- struct{}{}:
+	default:
+	}
+}
+
+// claim takes a move that no other goroutine works at.
+func (v *mover) claim(p topic.Partition) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.mu.busy[p] {
+		return false
+	}
+	v.mu.busy[p] = true
+	return true
+}
+
+func (v *mover) release(p topic.Partition) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.mu.busy, p)
+}
+
+// move copies until ctx ends.
+func (m *Manager) move(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.mover.woken:
+		case <-timer.C:
+		}
+		futures := m.futures(nil)
+		progress := false
+		for _, e := range futures {
+			p := e.log.Partition()
+			if ctx.Err() == nil && m.mover.claim(p) {
+				progress = m.moveRound(ctx, p) || progress
+				m.mover.release(p)
+			}
+		}
+		switch {
+		case progress:
+			timer.Reset(0)
+		case len(futures) > 0:
+			timer.Reset(moverPause)
+		}
+	}
+}
+
+// moveRound copies some of a partition and completes the move when nothing is left. It
+// reports whether there is reason to go on at once.
+func (m *Manager) moveRound(ctx context.Context, p topic.Partition) bool {
+	future, moving := m.future(p)
+	live, ok := m.entry(p)
+	if !moving || !ok {
+		return false
+	}
+	copied, err := copyLog(ctx, live.log, future.log, roundBytes, m.copyStep)
+	if err == nil && future.log.Offsets().End == live.log.Offsets().End {
+		err = m.complete(ctx, p)
+	}
+	if err != nil && ctx.Err() == nil && future.log.Failed() == nil {
+		m.logger.Warn("move stands still", "partition", p, "to", future.dir.path, "offset", future.log.Offsets().End, "err", err)
+		return false
+	}
+	return copied > 0
+}
+
+// complete promotes the copy, with appends held back by who owns the partition.
+func (m *Manager) complete(ctx context.Context, p topic.Partition) error {
+	var l *commitlog.Log
+	err := m.cfg.Exchange(p, func() (*commitlog.Log, error) {
+		var err error
+		l, err = m.promote(p)
+		return l, err
+	})
+	if err == nil && l != nil {
+		m.moved(ctx, p, l)
+	}
+	return err
+}
+
+// A stepper runs one step of a copy, and waits as long as the number of bytes that it
+// returns asks for.
+type stepper func(ctx context.Context, step func() (int, error)) (int, error)
+
+// copyStep is a stepper that keeps truncation out and the common pace.
+func (m *Manager) copyStep(ctx context.Context, step func() (int, error)) (int, error) {
+	m.mover.step.RLock()
+	n, err := step()
+	m.mover.step.RUnlock()
+	return n, errors.Join(err, m.throttle(ctx, n))
+}
+
+// copyLog makes to follow from, as a follower would its leader: its log start, its end if that
+// moved back, and some more than limit bytes of records.
+func copyLog(ctx context.Context, from, to *commitlog.Log, limit int, step stepper) (copied int, err error) {
+	buf := make([]byte, 0, readBytes)
+	for copied < limit && ctx.Err() == nil {
+		n, err := step(ctx, func() (n int, err error) {
+			if err := align(from, to); err != nil {
+				return 0, err
+			}
+			n, buf, err = copySome(from, to, buf)
+			return n, err
+		})
+		if n == 0 || err != nil {
+			return copied, err
+		}
+		copied += n
+	}
+	return copied, nil
+}
+
+// copySome appends what follows the end of the copy, readBytes or a batch that is larger. It
+// returns buf, grown if need be.
+func copySome(from, to *commitlog.Log, buf []byte) (int, []byte, error) {
+	r, err := from.Read(to.Offsets().End, readBytes, commitlog.ReadLogEnd, true)
+	defer r.Slice.Release()
+	size := r.Slice.Size()
+	if err != nil || size == 0 {
+		return 0, buf, err
+	}
+	if size > cap(buf) {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	if _, err := r.Slice.ReadAt(buf, 0); err != nil {
+		return 0, buf, err
+	}
+	_, err = to.AppendAsFollower(buf, math.MaxInt32)
+	if below, ok := errors.AsType[*commitlog.UnexpectedOffsetError](err); ok && to.Size() == 0 {
+		// The log start is inside a batch: the copy begins with that.
+		if err = to.TruncateFullyAndStartAt(below.FirstOffset); err == nil {
+			_, err = to.AppendAsFollower(buf, math.MaxInt32)
+		}
+	}
+	return size, buf, err
+}
+
+// align brings start, end and high watermark of a copy in line with the live log.
+func align(from, to *commitlog.Log) error {
+	live, copied := from.Offsets(), to.Offsets()
+	switch {
+	case copied.End < live.LogStart:
+		return to.TruncateFullyAndStartAt(live.LogStart)
+	case copied.End > live.End:
+		return to.TruncateTo(live.End)
+	}
+	to.SetHighWatermark(live.HighWatermark)
+	if start := min(live.LogStart, to.Offsets().HighWatermark); start > copied.LogStart {
+		return to.IncrementLogStart(start)
+	}
+	return nil
+}
+
+// pace says when the next step of a copy may begin.
+type pace struct {
+	sync.Mutex
+	next time.Time
+}
+
+// throttle holds the copies together to replica.alter.log.dirs.io.max.bytes.per.second.
+func (m *Manager) throttle(ctx context.Context, bytes int) error {
+	rate := m.moveRate.Load()
+	if rate <= 0 || rate >= math.MaxInt64/2 {
+		return ctx.Err()
+	}
+	m.pace.Lock()
+	now := time.Now()
+	if m.pace.next.Before(now) {
+		m.pace.next = now
+	}
+	due := m.pace.next
+	m.pace.next = due.Add(time.Duration(float64(bytes) / float64(rate) * float64(time.Second)))
+	m.pace.Unlock()
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// SetMoveRate bounds what moves between directories copy, in bytes per second; 0 is no bound.
+func (m *Manager) SetMoveRate(bytesPerSecond int64) { m.moveRate.Store(bytesPerSecond) }
