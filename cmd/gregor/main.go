@@ -1,6 +1,6 @@
 // Command gregor is a Kafka broker in one static binary, and the few client commands
 // that one wants beside it. Each subcommand has its file; what they do is in the
-// packages gregor and internal/tools.
+// packages gregor, internal/tools and internal/offline.
 package main
 
 import (
@@ -35,7 +35,10 @@ files, the same names.
   gregor serve                                   a broker on 127.0.0.1:9092, data in ./gregor-data
   gregor topics create greetings
   echo hello | gregor produce greetings
-  gregor consume greetings --from beginning`,
+  gregor consume greetings --from beginning
+
+  gregor check gregor-data                       what is wrong in a log directory, without a broker
+  gregor dump gregor-data/greetings-0            what is in it`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

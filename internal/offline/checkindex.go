@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -171,7 +172,7 @@ func (s *segmentCheck) finishIndexes() {
 		s.badEntry(segment.TimeIndexFile, w.times[0].offset, "the segment ends at offset %d", s.offsets.expected-1)
 	}
 	s.txns.finish(s)
-	if s.size == 0 {
+	if s.size == 0 || s.name.Topic == topic.ClusterMetadata { // gregor makes none for its metadata log
 		return
 	}
 	if w.missing[segment.IndexFile] {
