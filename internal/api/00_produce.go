@@ -300,9 +300,19 @@ func formatOf(p *replica.Partition) int8 {
 	return log.Config().MessageFormat
 }
 
+// code is code for a partition of this request: clients before version 4 do not know
+// KAFKA_STORAGE_ERROR.
+func (p *producing) code(err error) int16 {
+	c := code(err)
+	if c == kerr.KafkaStorageError.Code && p.version <= 3 {
+		return kerr.NotLeaderForPartition.Code
+	}
+	return c
+}
+
 // writeError writes the part of a partition that failed, from the error code on.
 func (p *producing) writeError(w *wire.Response, i int32, err error) {
-	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(code(err)))
+	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(p.code(err)))
 	w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // base offset
 	if p.version >= 2 {
 		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // append time
@@ -363,7 +373,7 @@ func (p *producing) Finish(ctx context.Context, w *wire.Response) error {
 	for i := range p.waits {
 		if err := p.waits[i].wait(ctx, deadline); err != nil {
 			answer := w.At(p.waits[i].mark)
-			binary.BigEndian.PutUint16(answer, uint16(code(err)))
+			binary.BigEndian.PutUint16(answer, uint16(p.code(err)))
 			binary.BigEndian.PutUint64(answer[2:], 1<<64-1)
 		}
 	}

@@ -2,6 +2,8 @@ package api
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/snappy"
+	"github.com/pierrec/lz4/v4"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -113,8 +117,8 @@ func TestEveryFormat(t *testing.T) {
 	}
 }
 
-// KAFKA-5360: uncompressed records begin at the offset that was asked for.
-func TestOldFetchInsideOfBatch(t *testing.T) {
+// Uncompressed records for old clients begin at the offset that was asked for.
+func TestKAFKA5360(t *testing.T) {
 	c := oldLog(t, 2).client()
 	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b", "c", "d", "e"))
 	for v := int16(0); v < 4; v++ {
@@ -123,6 +127,70 @@ func TestOldFetchInsideOfBatch(t *testing.T) {
 			t.Errorf("version %d: got %v, want d and e", v, list)
 		}
 	}
+}
+
+// A compressed set of an old client whose inner offsets were never right is taken, in logs of
+// every format; a v2 batch with wrong offsets is not.
+func TestKAFKA9669(t *testing.T) {
+	for format := range int8(3) {
+		c := oldLog(t, format).client()
+		for _, codec := range oldCodecs[1:] {
+			var inner []byte
+			for _, v := range []string{"a", "b", "c"} { // each with offset 0
+				inner = append(inner, messages(t, record.SetOptions{Magic: 1}, v)...)
+			}
+			set := wrapperOf(t, codec, inner)
+			before := c.fetch(12, 0, 0).HighWatermark
+			if got := c.produce(2, 1, 0, set); got.ErrorCode != 0 || got.BaseOffset != before {
+				t.Errorf("v%d %v: got %+v", format, codec, got)
+			}
+			for _, v := range []int16{0, 3, 12} {
+				if list := c.consume(v, before, 1<<20); fmt.Sprint(list) != "[a b c]" {
+					t.Errorf("v%d %v: fetch version %d: got %v", format, codec, v, list)
+				}
+			}
+		}
+		wrong := batch(t, record.BuilderOptions{}, "a", "b")
+		binary.BigEndian.PutUint32(wrong[23:], 5) // last offset delta
+		record.Batch(wrong).SetMaxTimestamp(record.CreateTime, 7)
+		if got := c.produce(9, 1, 0, wrong); got.ErrorCode != kerr.InvalidRecord.Code {
+			t.Errorf("v%d: got error %d for a v2 batch with wrong offsets", format, got.ErrorCode)
+		}
+	}
+}
+
+// wrapperOf makes the v1 wrapper of an inner set.
+func wrapperOf(t testing.TB, codec record.Codec, inner []byte) []byte {
+	t.Helper()
+	set := messages(t, record.SetOptions{Magic: 1}, string(compressed(t, codec, inner)))
+	b := record.Batch(set)
+	b[17] |= byte(codec)
+	timestamp := b.MaxTimestamp()
+	b.SetMaxTimestamp(record.CreateTime, timestamp+1) // and the checksum
+	b.SetMaxTimestamp(record.CreateTime, timestamp)
+	return set
+}
+
+// compressed returns the bytes as a client of that codec sends them.
+func compressed(t testing.TB, codec record.Codec, p []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	switch codec {
+	case record.Gzip:
+		w := gzip.NewWriter(&b)
+		w.Write(p)
+		w.Close()
+	case record.Snappy:
+		b.Write(snappy.Encode(nil, p)) // bare
+	case record.LZ4:
+		w := lz4.NewWriter(&b)
+		if err := w.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false)); err != nil {
+			t.Fatal(err)
+		}
+		w.Write(p)
+		w.Close()
+	}
+	return b.Bytes()
 }
 
 // What is too long to be converted at once is converted while it is sent.

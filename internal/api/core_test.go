@@ -392,5 +392,11 @@ func TestProduceFlushFails(t *testing.T) {
 	if got.ErrorCode != kerr.KafkaStorageError.Code || got.BaseOffset != -1 {
 		t.Errorf("got error %d and offset %d, want error 56 and -1", got.ErrorCode, got.BaseOffset)
 	}
+	// The log takes no more. Clients before version 4 do not know the error.
+	for version, want := range map[int16]*kerr.Error{3: kerr.NotLeaderForPartition, 4: kerr.KafkaStorageError} {
+		if got := c.produce(version, 1, 0, batch(t, record.BuilderOptions{}, "v")); got.ErrorCode != want.Code {
+			t.Errorf("version %d: got error %d, want %d", version, got.ErrorCode, want.Code)
+		}
+	}
 	fsys.SetHook(nil)
 }
