@@ -23,7 +23,8 @@
 //     further request ready, or the handler is about to wait, or the buffer is long. Others
 //     get theirs before the next read.
 //   - A stretch of a file (Response.AppendSlice) of at least 64 KiB is sent by sendfile,
-//     between the bytes around it. A shorter one is read right behind them.
+//     between the bytes around it. A shorter one is read right behind them. What has to be
+//     made first, piece by piece, is a Body (Response.AppendBody).
 //   - An answer that must wait for the disk or for followers (Response.Defer) goes to a
 //     second goroutine, started at the first such answer, while the first one reads on.
 //     Answers that follow queue up behind it. For a client that never sends the next request
