@@ -48,5 +48,6 @@ require (
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/term v0.48.0 // indirect
+	golang.org/x/tools v0.37.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
