@@ -129,6 +129,7 @@ func BenchmarkDump(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.SetBytes(info.Size())
+				b.ReportAllocs()
 				for b.Loop() {
 					if err := Dump(b.Context(), io.Discard, []string{path}, DumpOptions{PrintDataLog: true, JSON: asJSON}); err != nil {
 						b.Fatal(err)

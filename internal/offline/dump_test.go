@@ -3,6 +3,7 @@ package offline
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,4 +202,19 @@ func TestClassify(t *testing.T) {
 	f("meta.properties", metaProperties, 0)
 	f("-.snapshot", otherFile, 0)
 	f("readme", otherFile, 0)
+}
+
+// Dump allocates per call and per batch, not per record.
+func TestDumpAllocations(t *testing.T) {
+	dir := writeSegment(t, record.None, 1<<20, 1<<20, 100)
+	for _, o := range []DumpOptions{{PrintDataLog: true}, {JSON: true}} {
+		allocs := testing.AllocsPerRun(5, func() {
+			if err := Dump(t.Context(), io.Discard, []string{dir}, o); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > 400 { // of 9,000 records
+			t.Errorf("%+v: %.0f allocations", o, allocs)
+		}
+	}
 }

@@ -18,7 +18,8 @@ func (l *logDump) batchJSON(sp span) error {
 			if r.Offset < l.logStart {
 				continue
 			}
-			l.recordJSON(sp.Batch, &r)
+			l.at = r
+			l.recordJSON(sp.Batch, &l.at)
 			if err := l.out.flushFull(); err != nil {
 				return err
 			}

@@ -20,6 +20,8 @@ type logDump struct {
 	logStart  int64 // JSON leaves out what is below
 	deep      bool
 	prefix    []byte // of each JSON line
+
+	at record.Record // the one that is shown, here so that it is not allocated for each
 }
 
 func (d *dumper) batches(path string, kind fileKind, base, logStart int64) (err error) {
@@ -149,7 +151,8 @@ func (l *logDump) records(b record.Batch) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := l.record(b, &r, checksums); err != nil {
+		l.at = r
+		if err := l.record(b, &l.at, checksums); err != nil {
 			l.warn(fmt.Errorf("%s: record at offset %d: %w", l.path, r.Offset, err))
 		}
 		if err := l.out.flushFull(); err != nil {
