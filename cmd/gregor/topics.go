@@ -14,7 +14,7 @@ func topicsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "topics", Short: "List, create, delete, describe and alter topics"}
 	brokersFlag(cmd, &brokers)
 	with := func(cmd *cobra.Command, do func(*tools.Topics) error) error {
-		t, err := tools.NewTopics(brokers, cmd.OutOrStdout())
+		t, err := tools.NewTopics(cmd.Context(), brokers, cmd.OutOrStdout())
 		if err != nil {
 			return err
 		}

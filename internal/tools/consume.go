@@ -47,17 +47,17 @@ func Consume(ctx context.Context, o ConsumeOptions, out io.Writer) (int64, error
 // open makes a client that stands at the asked positions; ends is the log end of each
 // partition with something to read, or nil if the end does not matter.
 func (o ConsumeOptions) open(ctx context.Context) (*kgo.Client, map[int32]int64, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.KeepControlRecords()}
+	opts := []kgo.Opt{kgo.KeepControlRecords()}
 	if o.ReadCommitted {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	if o.Group != "" {
 		opts = append(opts, kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.DisableAutoCommit(),
 			kgo.ConsumeResetOffset(o.From.reset()))
-		client, err := kgo.NewClient(opts...)
+		client, err := connect(ctx, o.Brokers, opts...)
 		return client, nil, err
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := connect(ctx, o.Brokers, opts...)
 	if err != nil {
 		return nil, nil, err
 	}

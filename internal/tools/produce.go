@@ -42,7 +42,7 @@ func Produce(ctx context.Context, o ProduceOptions, in io.Reader) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := connect(ctx, o.Brokers, opts...)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func (o ProduceOptions) null(b []byte) []byte {
 }
 
 func (o ProduceOptions) clientOptions() ([]kgo.Opt, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.AllowAutoTopicCreation(), kgo.ProducerBatchMaxBytes(1_000_000)}
+	opts := []kgo.Opt{kgo.AllowAutoTopicCreation(), kgo.ProducerBatchMaxBytes(1_000_000)}
 	codec, err := compressionCodec(o.Compression)
 	if err != nil {
 		return nil, err

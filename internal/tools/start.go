@@ -66,8 +66,11 @@ func (s Start) list(ctx context.Context, admin *kadm.Client, topic string) (kadm
 	if s.kind != startTime {
 		return nil, nil
 	}
-	return admin.ListOffsetsAfterMilli(ctx, s.time.UnixMilli(), topic)
+	return admin.ListOffsetsAfterMilli(ctx, s.millis(), topic)
 }
+
+// millis is the time as the protocol has it, where negative numbers have other meanings.
+func (s Start) millis() int64 { return max(s.time.UnixMilli(), 0) }
 
 // in is the offset to start at in a partition that holds [earliest, latest); at is the
 // broker's answer for the time.
@@ -96,5 +99,5 @@ func (s Start) reset() kgo.Offset {
 	case startOffset:
 		return kgo.NewOffset().At(s.offset)
 	}
-	return kgo.NewOffset().AfterMilli(s.time.UnixMilli())
+	return kgo.NewOffset().AfterMilli(s.millis())
 }

@@ -25,9 +25,9 @@ type Topics struct {
 	out    io.Writer
 }
 
-// NewTopics connects lazily; what it reports goes to out. The caller closes it.
-func NewTopics(brokers []string, out io.Writer) (*Topics, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+// NewTopics connects to a cluster; what it reports goes to out. The caller closes it.
+func NewTopics(ctx context.Context, brokers []string, out io.Writer) (*Topics, error) {
+	client, err := connect(ctx, brokers)
 	if err != nil {
 		return nil, err
 	}

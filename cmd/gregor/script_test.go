@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gregor-kafka/gregor"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gregor": main})
+}
+
+// Scripts run beside a broker of their own, whose address is in GREGOR_BROKER. FREE is an
+// address that nothing listens on, for a broker that a script starts itself.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: setup,
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening},
+	})
+}
+
+func setup(env *testscript.Env) error {
+	b, err := gregor.Start(context.Background(), gregor.Options{
+		DataDir: env.WorkDir + "/broker", Listen: "127.0.0.1:0", Set: []string{"group.initial.rebalance.delay.ms=0"},
+	})
+	if err != nil {
+		return err
+	}
+	env.Defer(func() {
+		if err := b.Close(context.Background()); err != nil {
+			env.T().Log(err)
+			env.T().FailNow()
+		}
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	env.Setenv("FREE", ln.Addr().String())
+	env.Setenv("GREGOR_BROKER", b.Addr())
+	return ln.Close()
+}
+
+// listening waits until somebody listens on an address; with ! it fails if somebody does.
+func listening(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: listening host:port")
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		c, err := net.Dial("tcp", args[0])
+		if err == nil {
+			c.Close()
+		}
+		switch {
+		case neg && err == nil:
+			ts.Fatalf("somebody listens on %s", args[0])
+		case neg || err == nil:
+			return
+		case !strings.Contains(err.Error(), "refused") || time.Now().After(deadline):
+			ts.Fatalf("nobody listens: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond) // another process starts
+	}
+}
