@@ -28,13 +28,16 @@ type DownConverter struct {
 //     get that batch for ever.
 //
 // Once dst has limit bytes or more no further message is appended, so the last one may go
-// beyond. The error is ErrUnsupportedCompression for zstd, which old formats do not have, or
-// an *InvalidRecordError.
+// beyond. The error is ErrUnsupportedCompression for zstd, which old formats do not have, an
+// *InvalidRecordError, or a *CorruptError if the checksum is wrong.
 func (d *DownConverter) Append(dst []byte, b Batch, limit int) ([]byte, error) {
 	if b.Magic() <= d.Magic {
 		return append(dst, b...), nil
 	}
 	d.Converted++
+	if err := b.checkCRC(); err != nil {
+		return dst, err // the new checksums would hide it
+	}
 	switch codec := b.Codec(); {
 	case b.IsControl() || b.Count() == 0:
 		return dst, nil

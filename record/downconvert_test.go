@@ -118,6 +118,11 @@ func TestDownConvert(t *testing.T) {
 	if _, err := d.Append(nil, build(BuilderOptions{Codec: Zstd}, records...), 1); !errors.Is(err, ErrUnsupportedCompression) {
 		t.Errorf("zstd: got %v", err)
 	}
+	bad := plain(BuilderOptions{}, 1, 100)
+	bad[len(bad)-1] ^= 1
+	if out, err := d.Append(nil, bad, 1); !errors.Is(err, ErrCorrupt) || len(out) > 0 {
+		t.Errorf("wrong checksum: got %d bytes, %v", len(out), err)
+	}
 	out, err := d.Append([]byte("before"), plain(BuilderOptions{}, 100, 100), 300)
 	if got := len(setRecords(t, out[len("before"):])); err != nil || got != 3 {
 		t.Errorf("got %d messages, %v, want 3 for a limit of 300 bytes", got, err)
@@ -206,12 +211,14 @@ func compareBack(t *rapid.T, want, got []Record, base int64, oldest int8) {
 func FuzzDownConvert(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, set []byte) {
+		set = bytes.Clone(set)
 		for magic := range int8(2) {
 			d := DownConverter{Magic: magic, MaxDecompressed: 1 << 20}
 			for b, err := range Batches(set) {
 				if err != nil {
 					break
 				}
+				b.setCRC()
 				out, err := d.Append(nil, b, 1<<20)
 				if err != nil && !errors.Is(err, ErrInvalidRecord) && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupportedCompression) {
 					t.Fatalf("got %v", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -317,6 +318,33 @@ func TestOldFetchErrors(t *testing.T) {
 	f(0, kerr.UnsupportedVersion)
 	c = startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compression = record.Zstd }).client()
 	f(0, kerr.UnsupportedCompressionType)
+}
+
+// Conversion makes new checksums. It must not make them for bytes that rotted on the disk.
+func TestOldFetchOfDamage(t *testing.T) {
+	for _, codec := range oldCodecs {
+		fsys := vfs.NewMem()
+		c := startNode(t, fsys, "data", nil).client()
+		c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "good"))
+		size := len(batch(t, record.BuilderOptions{}, "good"))
+		c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: codec}, strings.Repeat("bad", 100)))
+		f, err := fsys.OpenFile("data/t-0/00000000000000000000.log", os.O_RDWR, 0)
+		if err == nil {
+			_, err = f.WriteAt([]byte{0x55}, int64(size+70))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		for v := int16(0); v < 4; v++ {
+			if got := c.fetch(v, 0, 0); got.ErrorCode != 0 || fmt.Sprint(values(t, got.RecordBatches, 0)) != "[good]" {
+				t.Errorf("%v: version %d before the damage: got %+v", codec, v, got)
+			}
+			if got := c.fetch(v, 0, 1); got.ErrorCode != kerr.CorruptMessage.Code {
+				t.Errorf("%v: version %d: got error %d", codec, v, got.ErrorCode)
+			}
+		}
+	}
 }
 
 func TestProduceToOldFormat(t *testing.T) {
