@@ -13,7 +13,7 @@ import (
 )
 
 // describeLogDirs lists every log directory, offline ones too, with the logs in it that
-// are asked for; no topic asked for means all.
+// are asked for, copies of moves included; no topic asked for means all.
 func (s *Server) describeLogDirs(_ context.Context, _ *Request, req *kmsg.DescribeLogDirsRequest) (*kmsg.DescribeLogDirsResponse, error) {
 	resp := kmsg.NewPtrDescribeLogDirsResponse()
 	wanted := func(topic.Partition) bool { return true }
@@ -43,7 +43,13 @@ func describedDir(d *logdir.Dir, wanted func(topic.Partition) bool) kmsg.Describ
 	if total, free, err := d.Space(); err == nil {
 		answer.TotalBytes, answer.UsableBytes = total, free
 	}
-	logs := slices.DeleteFunc(slices.Clone(d.Logs), func(l *commitlog.Log) bool { return !wanted(l.Partition()) })
+	lag := make(map[*commitlog.Log]int64, len(d.Futures))
+	logs := slices.Clone(d.Logs)
+	for _, f := range d.Futures {
+		lag[f.Log] = f.Lag
+		logs = append(logs, f.Log)
+	}
+	logs = slices.DeleteFunc(logs, func(l *commitlog.Log) bool { return !wanted(l.Partition()) })
 	slices.SortFunc(logs, func(a, b *commitlog.Log) int { return a.Partition().Compare(b.Partition()) })
 	for _, l := range logs {
 		id := l.Partition()
@@ -55,6 +61,9 @@ func describedDir(d *logdir.Dir, wanted func(topic.Partition) bool) kmsg.Describ
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
 		o := l.Offsets()
 		p.Partition, p.Size, p.OffsetLag = id.Partition, l.Size(), max(0, o.HighWatermark-o.End)
+		if behind, ok := lag[l]; ok {
+			p.IsFuture, p.OffsetLag = true, behind
+		}
 		t := &answer.Topics[len(answer.Topics)-1]
 		t.Partitions = append(t.Partitions, p)
 	}

@@ -14,6 +14,7 @@ func (s *Server) adminAPIs() []api {
 		{key: int16(kmsg.DeleteACLs), min: 0, max: 3, handle: handle(s.deleteACLs)},
 		{key: int16(kmsg.DescribeConfigs), min: 0, max: 4, handle: handle(s.describeConfigs)},
 		{key: int16(kmsg.AlterConfigs), min: 0, max: 2, handle: handle(s.alterConfigs)},
+		{key: int16(kmsg.AlterReplicaLogDirs), min: 0, max: 2, handle: handle(s.alterReplicaLogDirs)},
 		{key: int16(kmsg.DescribeLogDirs), min: 0, max: 5, handle: handle(s.describeLogDirs)},
 		{key: int16(kmsg.CreatePartitions), min: 0, max: 3, handle: handle(s.createPartitions)},
 		{key: int16(kmsg.ElectLeaders), min: 0, max: 2, handle: handle(s.electLeaders)},

@@ -24,7 +24,7 @@ import (
 // quorum, controller, replicas, and a registered broker.
 func cluster(t *testing.T, settings ...string) *Server {
 	t.Helper()
-	c, _, err := config.Parse(nil, "", append(settings, "log.dirs=/data", fmt.Sprintf("node.id=%d", testNode)))
+	c, _, err := config.Parse(nil, "", append([]string{"log.dirs=/data", fmt.Sprintf("node.id=%d", testNode)}, settings...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -56,6 +57,12 @@ var codes = []struct {
 	{commitlog.ErrStorage, kerr.KafkaStorageError},
 
 	{record.ErrUnsupportedForFormat, kerr.UnsupportedForMessageFormat},
+	{logdir.ErrUnknownPartition, kerr.ReplicaNotAvailable},
+	{logdir.ErrMayExist, kerr.KafkaStorageError},
+	{logdir.ErrNoDirectory, kerr.LogDirNotFound},
+	{logdir.ErrNameTooLong, kerr.InvalidTopicException},
+	{logdir.ErrClosed, kerr.KafkaStorageError},
+
 	{record.ErrTooLarge, kerr.MessageTooLarge},
 	{record.ErrUnsupportedCompression, kerr.UnsupportedCompressionType},
 	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp},

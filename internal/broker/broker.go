@@ -110,6 +110,10 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
 	lc.Logger = b.logger
 	lc.OnDirFailure = b.dirFailed
+	lc.Exchange = func(p topic.Partition, exchange func() (*commitlog.Log, error)) error {
+		return b.replicas.Exchange(p, exchange)
+	}
+	lc.OnMoved = b.dirAssigned
 	var err error
 	if b.logs, err = logdir.Open(lc); err != nil {
 		return err
@@ -117,6 +121,15 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	b.settings = newSettings(c, b.logs.NodeID(), b.logger)
 	b.onStop(b.logs.Close)
 	return nil
+}
+
+// dirAssigned tells the metadata where a partition is that has moved. A failure is of no
+// consequence here: the directory itself tells at the next start.
+func (b *Broker) dirAssigned(ctx context.Context, p topic.Partition, topicID, dirID uuid.UUID) {
+	a := controller.DirectoryAssignment{TopicID: topicID, Partition: p.Partition, Directory: dirID}
+	if err := b.controller.AssignDirectories(ctx, b.logs.NodeID(), []controller.DirectoryAssignment{a}); err != nil {
+		b.logger.Warn("the metadata does not know the new directory", "partition", p, "err", err)
+	}
 }
 
 // dirFailed ends the broker when no log directory is left.
@@ -244,6 +257,7 @@ func (b *Broker) apply(d *metadata.Delta) {
 		if b.settings.concerns(r) {
 			b.settings.load(d.After)
 			b.applyAllTopicConfigs(d.After)
+			b.logs.SetMoveRate(b.settings.now().Long("replica.alter.log.dirs.io.max.bytes.per.second"))
 			break
 		}
 	}

@@ -105,8 +105,16 @@ type Dir struct {
 	Online bool
 	Err    error            // why it is offline
 	Logs   []*commitlog.Log // in no order
+	// Futures are the copies of moves to this directory.
+	Futures []Future
 
 	fs vfs.FS
+}
+
+// A Future is the copy of a partition on its way to another directory.
+type Future struct {
+	Log *commitlog.Log
+	Lag int64 // records that it has not got yet
 }
 
 // Space returns the size of the file system below and what is free of it, in bytes.
@@ -118,11 +126,17 @@ func (m *Manager) Dirs() []Dir {
 	for _, e := range m.entries() {
 		logs[e.dir] = append(logs[e.dir], e.log)
 	}
+	futures := make(map[*dir][]Future)
+	for _, e := range m.futures(nil) {
+		if live := m.Log(e.log.Partition()); live != nil {
+			futures[e.dir] = append(futures[e.dir], Future{e.log, max(0, live.Offsets().End-e.log.Offsets().End)})
+		}
+	}
 	var list []Dir
 	for _, d := range m.dirs {
 		if d.holdsLogs {
 			err := d.failure()
-			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Err: err, Logs: logs[d], fs: m.cfg.FS})
+			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Err: err, Logs: logs[d], Futures: futures[d], fs: m.cfg.FS})
 		}
 	}
 	return list

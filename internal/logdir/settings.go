@@ -31,11 +31,22 @@ func BrokerConfig(b *config.Broker) Config {
 		ProducerExpiryInterval: interval("producer.id.expiration.check.interval.ms"),
 		InitialTaskDelay:       interval("log.initial.task.delay.ms"),
 		FileDeleteDelay:        interval("log.segment.delete.delay.ms"),
+		MoverThreads:           moverThreads(b),
+		MoveRate:               b.Long("replica.alter.log.dirs.io.max.bytes.per.second"),
 		ProducerIDExpiration:   interval("producer.id.expiration.ms"),
 		DiskReserve:            b.Long("gregor.disk.reserve.bytes"),
 		ScrubInterval:          interval("gregor.scrub.interval.ms"),
 		ScrubBytesPerSecond:    b.Long("gregor.scrub.bytes.per.second"),
 	}
+}
+
+// moverThreads is 0, which is one for each directory, if nothing was set.
+func moverThreads(b *config.Broker) int {
+	const key = "num.replica.alter.log.dirs.threads"
+	if !b.IsSet(key) {
+		return 0
+	}
+	return b.Int(key)
 }
 
 // nodeIDOf is node.id or its old name broker.id, -1 if neither was given.

@@ -143,7 +143,7 @@ func (m *Manager) end(p *Partition) {
 func (m *Manager) deleteLogs(gone []*Partition) error {
 	var ids []topic.Partition
 	for _, p := range gone {
-		if p.log != nil {
+		if p.log.Load() != nil {
 			ids = append(ids, p.id)
 		}
 	}
@@ -206,18 +206,29 @@ func (m *Manager) roleOf(mp *metadata.Partition) *Role {
 // host makes a partition with its log: the one that was loaded, or a new one. With an
 // error it has none and is offline.
 func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
-	p := &Partition{id: t.partition(i), topicID: t.ID, log: m.o.Logs.Log(t.partition(i))}
-	if p.log != nil && p.log.TopicID() == t.ID {
+	p := &Partition{id: t.partition(i), topicID: t.ID}
+	if log := m.o.Logs.Log(p.id); log != nil && log.TopicID() == t.ID {
+		p.log.Store(log)
 		return p, nil
 	}
 	dir, _ := mp.Directory(m.o.NodeID)
 	isNew := mp.PartitionEpoch == 0
-	var err error
-	p.log, err = m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
-	if err != nil {
-		p.log = nil
+	log, err := m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
+	if err == nil {
+		p.log.Store(log)
 	}
 	return p, err
+}
+
+// Exchange is Partition.Exchange for a partition by its name. One that is not hosted runs
+// exchange only.
+func (m *Manager) Exchange(id topic.Partition, exchange func() (*commitlog.Log, error)) error {
+	p, err := m.Partition(id)
+	if err != nil {
+		_, err = exchange()
+		return err
+	}
+	return p.Exchange(exchange)
 }
 
 // Partitions calls f for each hosted partition, in no order.

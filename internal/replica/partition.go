@@ -19,7 +19,9 @@ import (
 type Partition struct {
 	id      topic.Partition
 	topicID uuid.UUID
-	log     *commitlog.Log // nil when its directory was offline when the partition came
+	// log is nil when its directory was offline when the partition came. A move to another
+	// directory replaces it, with mu held for writing.
+	log atomic.Pointer[commitlog.Log]
 
 	// mu is held for reading across an append, and for writing while role changes. It comes
 	// before the log's mutex.
@@ -53,13 +55,14 @@ func (p *Partition) Role() *Role { return p.role.Load() }
 // Log returns the partition's log, or an error that matches ErrOffline or
 // commitlog.ErrStorage.
 func (p *Partition) Log() (*commitlog.Log, error) {
-	if p.log == nil {
+	log := p.log.Load()
+	if log == nil {
 		return nil, ErrOffline
 	}
-	if err := p.log.Failed(); err != nil {
+	if err := log.Failed(); err != nil {
 		return nil, err
 	}
-	return p.log, nil
+	return log, nil
 }
 
 // Waiting returns how many fetches wait for the partition.
@@ -217,6 +220,18 @@ func (p *Partition) change(role *Role) {
 	}
 	p.mu.Unlock()
 	p.wakeAll()
+}
+
+// Exchange runs exchange while nothing is appended, and makes the log that it returns, if
+// any, the partition's. Reads of the old one that have begun go on.
+func (p *Partition) Exchange(exchange func() (*commitlog.Log, error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	log, err := exchange()
+	if log != nil {
+		p.log.Store(log)
+	}
+	return err
 }
 
 // equal reports whether two roles say the same.

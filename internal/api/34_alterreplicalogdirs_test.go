@@ -1,0 +1,71 @@
+package api
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func TestAlterReplicaLogDirs(t *testing.T) {
+	s := cluster(t, "log.dirs=/data,/other")
+	long := strings.Repeat("x", 249)
+	createTopic(t, s, newTestTopic("orders", 1), 0)
+	createTopic(t, s, newTestTopic(long, 1), 0)
+	f := func(dir, topic string, want *kerr.Error) {
+		t.Helper()
+		req := kmsg.NewPtrAlterReplicaLogDirsRequest()
+		d := kmsg.NewAlterReplicaLogDirsRequestDir()
+		d.Dir = dir
+		d.Topics = []kmsg.AlterReplicaLogDirsRequestDirTopic{{Topic: topic, Partitions: []int32{0}}}
+		req.Dirs = append(req.Dirs, d)
+		resp := ask[kmsg.AlterReplicaLogDirsResponse](t, s, 2, req)
+		if len(resp.Topics) != 1 || resp.Topics[0].Topic != topic || len(resp.Topics[0].Partitions) != 1 {
+			t.Fatalf("got %+v", resp)
+		}
+		wantCode := int16(0)
+		if want != nil {
+			wantCode = want.Code
+		}
+		if got := resp.Topics[0].Partitions[0].ErrorCode; got != wantCode {
+			t.Errorf("%s to %s: got %v, want %v", topic, dir, kerr.ErrorForCode(got), want)
+		}
+	}
+	f("/nowhere", "orders", kerr.LogDirNotFound)
+	f("/other", "unknown", kerr.ReplicaNotAvailable)
+	const home, away = "/data", "/other" // the only registered one is chosen
+	f(home, "orders", nil)
+	if got := dirsOf(t, s, "orders"); len(got[away]) > 0 {
+		t.Errorf("a copy in %s: %+v", away, got)
+	}
+	f(away, "orders", nil)
+	if got := dirsOf(t, s, "orders")[away]; len(got) != 1 || !got[0].IsFuture || got[0].OffsetLag != 0 {
+		t.Errorf("no copy in %s: %+v", away, got)
+	}
+	f(home, "orders", nil)
+	if got := dirsOf(t, s, "orders"); len(got[away]) > 0 {
+		t.Errorf("the copy stays in %s: %+v", away, got)
+	}
+	f(away, long, kerr.InvalidTopicException)
+	if err := s.Logs.Fail(home, errors.New("disk on fire")); err != nil {
+		t.Fatal(err)
+	}
+	f(home, "orders", kerr.LogDirNotFound)
+	f(away, "orders", kerr.KafkaStorageError)
+}
+
+// dirsOf returns what each log directory has of a topic.
+func dirsOf(t *testing.T, s *Server, topic string) map[string][]kmsg.DescribeLogDirsResponseDirTopicPartition {
+	t.Helper()
+	found := make(map[string][]kmsg.DescribeLogDirsResponseDirTopicPartition)
+	for _, d := range ask[kmsg.DescribeLogDirsResponse](t, s, 4, kmsg.NewPtrDescribeLogDirsRequest()).Dirs {
+		for _, described := range d.Topics {
+			if described.Topic == topic {
+				found[d.Dir] = append(found[d.Dir], described.Partitions...)
+			}
+		}
+	}
+	return found
+}
