@@ -240,8 +240,8 @@ func (p *prover) candidate(position int64) (frame, error) {
 		}
 		return frame{}, err
 	}
-	if next, err := p.r.frameAt(f.end()); err == nil && next.base >= p.next && next.base <= f.last {
-		return frame{}, ErrNotFound // its offsets are another one's
+	if p.contradicted(f) {
+		return frame{}, ErrNotFound
 	}
 	if f.wrapper && f.size < hugeBatch {
 		sc := scanner{file: p.r.file, limit: p.r.limit}
@@ -251,6 +251,18 @@ func (p *prover) candidate(position int64) (frame, error) {
 		f.base = max(f.base, p.next)
 	}
 	return f, err
+}
+
+// contradicted reports whether the base offset of a batch behind damage cannot be right: the next
+// batch begins in its offsets, or the bad bytes in front of it would have had no offsets. The
+// latter counts unless the next batch goes on where this one ends.
+func (p *prover) contradicted(f frame) bool {
+	odd := f.base == p.next && f.position-p.r.position >= record.HeaderSize
+	next, err := p.r.frameAt(f.end())
+	if err != nil || next.base < p.next {
+		return odd
+	}
+	return next.base <= f.last || next.base > f.last+1 && odd
 }
 
 // frameAt reads one header, apart from the chunk of the reader.

@@ -158,11 +158,11 @@ func TestDamageOfManyKinds(t *testing.T) {
 				clear(b)
 				ok = false
 			case n == 1: // a piece is missing
-				at := rng.IntN(len(b) - 20)
+				at := 12 + rng.IntN(len(b)-32)
 				b = append(b[:at:at], b[at+1+rng.IntN(19):]...)
 				ok = false
 			case n == 2: // bytes were put in front
-				b = append(randomBytes(rng, 1+rng.IntN(200)), b...)
+				b = append(randomBytes(rng, 1+rng.IntN(50)), b...)
 			case n == 3: // a bit
 				b[rng.IntN(12)] ^= 1 << rng.IntN(8)
 				ok = false

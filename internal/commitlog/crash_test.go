@@ -453,7 +453,7 @@ func (w *crashWorld) compare(got []record.Batch, o *Offsets) {
 	}
 	lost := func(b record.Batch) {
 		if b.NextOffset() <= flushed && b.LastOffset() >= o.LogStart {
-			w.t.Errorf("batch [%d,%d] was flushed (up to %d) and is lost; log [%d,%d)", b.BaseOffset(), b.LastOffset(), flushed, o.LogStart, o.End)
+			w.t.Errorf("batch [%d,%d] was flushed (up to %d) and is lost; log [%d,%d), quarantine %v", b.BaseOffset(), b.LastOffset(), flushed, o.LogStart, o.End, w.log.Quarantine())
 		}
 	}
 	for j := range i {
@@ -472,7 +472,7 @@ func (w *crashWorld) compare(got []record.Batch, o *Offsets) {
 			i++
 		}
 		if i == len(written) || !bytes.Equal(b, written[i]) {
-			w.t.Errorf("batch at %d is not what was written there", b.BaseOffset())
+			w.t.Errorf("batch at %d is not what was written there: % x, want % x", b.BaseOffset(), b[:min(len(b), 61)], written[min(i, len(written)-1)][:61])
 			return
 		}
 		i++
@@ -569,4 +569,14 @@ func (w *crashWorld) retry() {
 			w.t.Errorf("retry of producer %d at %d: %+v, %v", id, b.BaseOffset(), info, err)
 		}
 	}
+}
+
+// isQuarantined reports whether an offset is in a damaged stretch.
+func (l *Log) isQuarantined(offset int64) bool {
+	for _, q := range l.Quarantine() {
+		if offset >= q.First && offset < q.End {
+			return true
+		}
+	}
+	return false
 }

@@ -51,13 +51,3 @@ func (l *Log) noteDamage(path string, d segment.Damage) {
 	l.logger.Error("damage is put in quarantine", "partition", l.partition, "file", path, "position", d.Position, "bytes", d.Size,
 		"first", d.First, "end", d.End, "err", d.Err)
 }
-
-// isQuarantined reports whether an offset is in a damaged stretch.
-func (l *Log) isQuarantined(offset int64) bool {
-	for _, q := range l.Quarantine() {
-		if offset >= q.First && offset < q.End {
-			return true
-		}
-	}
-	return false
-}

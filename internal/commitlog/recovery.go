@@ -46,11 +46,13 @@ func (r *recovery) trust() error {
 	if err != nil {
 		return err
 	}
+	l := r.log
 	r.end, r.point = end, end
 	if end < r.logStart {
-		return r.restart()
+		// A clean stop leaves no such checkpoint: it is damaged, and hides what is there.
+		l.logger.Error("log start beyond the log end is ignored", "partition", l.partition, "start", r.logStart, "end", end)
+		r.logStart = 0
 	}
-	l := r.log
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	hadSnapshots := len(l.mu.snapshots.offsets) > 0
 	if err := r.dropStraySnapshots(); err != nil {
