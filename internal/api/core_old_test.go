@@ -414,11 +414,14 @@ func TestOldClients(t *testing.T) {
 
 	var many oldClients
 	for i := range 3 * oldClientsMax {
-		if isNew := many.add(OldClient{ClientID: fmt.Sprint(i)}, 1); isNew != (i <= oldClientsMax) {
+		if many.add(OldClient{ClientID: fmt.Sprint(i)}, 1, false) {
+			t.Fatalf("client %d of today is called an old one", i)
+		}
+		if isNew := many.add(OldClient{ClientID: fmt.Sprint(i)}, 1, true); isNew != (i <= oldClientsMax) {
 			t.Fatalf("client %d: got new %v", i, isNew)
 		}
 	}
-	if got := many.seen[OldClient{ClientID: "(others)"}]; len(many.seen) != oldClientsMax+1 || got.Requests != 2*oldClientsMax {
+	if got := many.seen[OldClient{ClientID: "(others)"}]; len(many.seen) != oldClientsMax+1 || got.Requests != 4*oldClientsMax {
 		t.Errorf("got %d rows, the last has %+v", len(many.seen), got)
 	}
 }

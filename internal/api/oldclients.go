@@ -33,7 +33,7 @@ type OldClientCount struct {
 type oldClients struct {
 	mu   sync.Mutex
 	seen map[OldClient]*OldClientCount
-	ids  map[string]bool // client ids that were logged
+	ids  map[string]bool // of old clients, which were logged
 }
 
 // OldClients returns what was counted since the start, in a stable order. Who switches off
@@ -53,21 +53,36 @@ func (s *Server) OldClients() []OldClientCount {
 	return list
 }
 
-// noteOldClient counts a request, and logs a client id that is new.
+// oldestOfKafka4 returns the first version of a key that Kafka 4 serves (KIP-896).
+func oldestOfKafka4(key int16) int16 {
+	switch kmsg.Key(key) {
+	case kmsg.Produce:
+		return 3
+	case kmsg.Fetch:
+		return 4
+	case kmsg.ListOffsets:
+		return 1
+	}
+	return 0
+}
+
+// noteOldClient counts a request, and logs the id of an old client that is new. A client of
+// today that writes to a log of an old format is counted only.
 func (s *Server) noteOldClient(r *Request, conversions int) {
 	k := OldClient{ClientID: r.ClientID, API: kmsg.NameForKey(r.Key), Version: r.Version}
 	if r.Conn != nil {
 		software := r.Conn.Software()
 		k.Software, k.SoftwareVersion = software.Name, software.Version
 	}
-	if s.oldClients.add(k, conversions) {
+	isOld := r.Version < oldestOfKafka4(r.Key)
+	if s.oldClients.add(k, conversions, isOld) {
 		s.Logger.Warn("old client: needs what Kafka 4 does not have", "client", k.ClientID, "software", k.Software,
 			"softwareVersion", k.SoftwareVersion, "api", k.API, "version", k.Version)
 	}
 }
 
-// add counts a request and reports whether the client id is new.
-func (c *oldClients) add(k OldClient, conversions int) (isNew bool) {
+// add counts a request and reports whether it is the first of an old client with this id.
+func (c *oldClients) add(k OldClient, conversions int, isOld bool) (isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
@@ -85,7 +100,9 @@ func (c *oldClients) add(k OldClient, conversions int) (isNew bool) {
 	}
 	n.Requests++
 	n.Conversions += int64(conversions)
-	isNew = !c.ids[k.ClientID]
+	if !isOld || c.ids[k.ClientID] {
+		return false
+	}
 	c.ids[n.ClientID] = true
-	return isNew
+	return true
 }
