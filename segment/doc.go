@@ -40,6 +40,9 @@
 //     lead to whenever they are used, and indexes that are missing, damaged or of another
 //     segment are replaced by ones made from the headers in .log. So a bad index costs time
 //     and never gives a wrong answer or an error.
+//   - The checksum covers neither the base offset nor the length. A batch is good if its frame and
+//     checksum are right and its offsets go on from the batch in front of it. What lies between
+//     two good batches and is none is a Damage: readers pass it by, as told by Guard.
 //   - A crash may leave anything behind the last Flush: Recover walks the segment and cuts it.
 //     While a segment has a writer Flush leaves its indexes alone.
 //

@@ -19,7 +19,6 @@
 //	partition.metadata        the id of the topic
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
 //	*.cleaned, *.swap         a compaction or a split under way
-//	*.stranded                segments found behind a hole; not part of the log
 //
 // # An append
 //
@@ -38,10 +37,15 @@
 //     unclean load never moves it up.
 //   - Files leave the log one at a time, each renamed to .deleted and durable before the
 //     next: oldest first for retention, newest first for truncation. So no crash leaves a
-//     hole, and a hole above the recovery point is data that a crash has lost: what is
-//     behind it is put aside, as *.stranded.
+//     hole, and a hole above the recovery point is data that a crash has lost.
+//   - Damage costs the batches that it hit and no others: the stretch from the end of the good
+//     batch in front to the start of the good one behind is in quarantine (see Quarantined).
+//     Offsets are never used twice. Only bad bytes with nothing good behind them are cut.
+//   - A step that found the disk full is undone and the log is as before (see DiskFullError);
+//     if it cannot be undone, or a sync failed, the log is poisoned.
 //   - A torn tail above the recovery point is cut and counted in a warning.
-//   - Files below the recovery point, and all files after a clean stop, are trusted.
+//   - Files below the recovery point, and all files after a clean stop, are trusted until they
+//     are read the first time.
 //
 // Sources: KIP-98 (transactions), KIP-101 (leader epochs), KIP-360 and KIP-890 (producer
 // epochs), KIP-33 (time index); in Kafka UnifiedLog, LocalLog, LogLoader, LogSegments,
