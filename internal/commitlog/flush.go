@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,12 @@ func (l *Log) captureLocked(end int64) syncJob {
 // run does the job in the order that keeps every crash state loadable: what explains data
 // before the data (KAFKA-9892), old data before new.
 func (l *Log) run(j *syncJob) error {
+	if l.newDir.Load() {
+		if err := l.fs.SyncDir(filepath.Dir(j.dir)); err != nil {
+			return err
+		}
+		l.newDir.Store(false)
+	}
 	if err := l.syncEpochs(); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func newLog(o Options) *Log {
 }
 
 func (l *Log) load(o Options) error {
-	if err := vfs.MkdirAll(l.fs, o.Dir, 0o755); err != nil {
+	if err := l.makeDir(o.Dir, o.Clean); err != nil {
 		return err
 	}
 	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
@@ -109,6 +109,23 @@ func (l *Log) load(o Options) error {
 		return err
 	}
 	return l.removeDeleted(&left, r.clean)
+}
+
+// makeDir creates a missing directory. The first flush makes it durable, so that creating
+// many logs waits for no disk; after a kill nobody knows whether that had happened.
+func (l *Log) makeDir(dir string, clean bool) error {
+	l.newDir.Store(!clean)
+	if _, err := l.fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := vfs.MkdirAll(l.fs, filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := l.fs.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	l.newDir.Store(true)
+	return nil
 }
 
 // newRecovery says what to trust, and reads the leader epochs.

@@ -75,6 +75,8 @@ type Log struct {
 
 	config  atomic.Pointer[Config]
 	topicID atomic.Pointer[uuid.UUID]
+	// newDir is set until the name of the directory is durable.
+	newDir atomic.Bool
 	// metadataPending is set until partition.metadata is on disk; no record goes before it.
 	metadataPending atomic.Bool
 

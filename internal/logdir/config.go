@@ -3,6 +3,7 @@ package logdir
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -68,6 +69,7 @@ func DefaultConfig() Config {
 		InitialTaskDelay:       30 * time.Second,
 		FileDeleteDelay:        time.Minute,
 		ProducerIDExpiration:   24 * time.Hour,
+		MoveRate:               math.MaxInt64,
 		DiskReserve:            64 << 20,
 		ScrubInterval:          7 * 24 * time.Hour,
 		ScrubBytesPerSecond:    10 << 20,

@@ -232,7 +232,7 @@ func (w *world) checkAll(m *Manager) {
 		switch {
 		case w.crashed():
 			return
-		case l == nil && want.created && !want.deleted:
+		case l == nil && want.flushed > 0 && !want.deleted:
 			w.problem("%v is gone", p)
 		case l == nil:
 			delete(w.logs, p)

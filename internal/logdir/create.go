@@ -11,8 +11,8 @@ import (
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
-// Create returns the log of a partition, and creates it if there is none. When it returns
-// a new log, its directory is durable. dirID says where; zero, or an id that stands for no
+// Create returns the log of a partition, and creates it if there is none. The directory of
+// a new log is durable after its first flush. dirID says where; zero, or an id that stands for no
 // directory, chooses the directory with the fewest logs. isNew says that the partition
 // never had a log on this broker; otherwise it is not created while a directory is offline.
 func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {

@@ -47,6 +47,12 @@ func (m *Manager) background(task func()) {
 	}
 }
 
+func (m *Manager) isClosing() bool {
+	m.tasks.Lock()
+	defer m.tasks.Unlock()
+	return m.tasks.closing
+}
+
 func (m *Manager) takeOffline(d *dir, cause error) {
 	m.logger.Error("log directory goes offline", "dir", d.path, "err", cause)
 	m.changing.Lock()

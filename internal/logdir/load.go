@@ -307,6 +307,7 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		Now:                  m.cfg.Now,
 		Logger:               m.logger,
 		DeleteLater:          m.deleteLater,
+		Background:           m.errand,
 		Disk:                 &d.disk,
 		OnFailure:            func(err error) { m.failSoon(d, err) },
 	}

@@ -28,6 +28,7 @@ type Manager struct {
 	brokerEpoch   atomic.Int64
 
 	deletions deletions
+	errands   errands
 	mover     mover
 	moveRate  atomic.Int64 // bytes per second, 0 is no bound
 	pace      pace

@@ -57,6 +57,11 @@ func TestCreate(t *testing.T) {
 	if _, ok := m.HighWatermark(orders0); ok {
 		t.Error("a new log has a high watermark from before")
 	}
+	for _, l := range m.Logs() {
+		if err := l.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	crashed := fsys.CrashClone(nil)
 	for p := range m.Logs() {
 		if !exists(t, crashed, dirOf(p)+"/"+p.String()) {

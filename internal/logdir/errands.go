@@ -1,0 +1,45 @@
+package logdir
+
+import "sync"
+
+// errands are what logs want done soon: syncing what a roll sealed, writing the topic id of
+// a new log. A few goroutines do them, which live while there are any: thousands of logs
+// may be created at once, and each errand waits for the disk. Nothing is lost when the
+// manager closes first: the logs' own Close does the same.
+type errands struct {
+	sync.Mutex
+	queue   []func()
+	workers int
+}
+
+const errandWorkers = 4
+
+// errand queues a task and returns at once.
+func (m *Manager) errand(task func()) {
+	q := &m.errands
+	q.Lock()
+	defer q.Unlock()
+	q.queue = append(q.queue, task)
+	if q.workers < errandWorkers {
+		q.workers++
+		m.background(m.runErrands)
+	}
+}
+
+func (m *Manager) runErrands() {
+	q := &m.errands
+	for {
+		q.Lock()
+		if len(q.queue) == 0 || m.isClosing() {
+			q.queue = nil
+			q.workers--
+			q.Unlock()
+			return
+		}
+		task := q.queue[0]
+		q.queue[0] = nil
+		q.queue = q.queue[1:]
+		q.Unlock()
+		task()
+	}
+}
