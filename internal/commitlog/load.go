@@ -207,7 +207,7 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, er
 	for _, name := range names {
 		base, kind, suffix, ok := segment.ParseName(name)
 		if _, found := slices.BinarySearch(bases, base); ok && suffix == "" && kind != segment.LogFile && !found {
-			if err := l.fs.Remove(filepath.Join(dir, name)); err != nil {
+			if err := removeFiles(l.fs, dir, []string{name}); err != nil {
 				return nil, err
 			}
 		}
@@ -319,6 +319,7 @@ func (left *leftovers) finishSwaps(fsys vfs.FS, dir string) error {
 	return fsys.SyncDir(dir)
 }
 
+// removeFiles removes files that may be gone already (KAFKA-6324).
 func removeFiles(fsys vfs.FS, dir string, names []string) error {
 	for _, name := range names {
 		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -346,7 +347,7 @@ func replaceOriginals(fsys vfs.FS, dir string, swaps, names []string) error {
 	for _, name := range names {
 		base, _, suffix, ok := segment.ParseName(name)
 		if ok && suffix == "" && base >= first && base < end {
-			if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+			if err := removeFiles(fsys, dir, []string{name}); err != nil {
 				return err
 			}
 		}
