@@ -139,6 +139,7 @@ func (p *partition) checkEpochs() {
 	}
 	exists := p.kinds[checkpoint.LeaderEpochs] == epochCheckpoint
 	switch odd := len(w.odd) + w.more; {
+	case !exists && p.appeared(p.epochsPath()): // a broker runs
 	case !exists:
 		p.damage(p.epochsPath(), -1, -1, "missing; batches have leader epochs")
 	case !w.present: // reported

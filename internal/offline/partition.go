@@ -124,6 +124,12 @@ func (p *partition) check(ctx context.Context) error {
 	return p.checkIdentity()
 }
 
+// appeared reports whether a file is there that was not when the directory was listed.
+func (p *partition) appeared(path string) bool {
+	_, err := p.fs.Stat(path)
+	return err == nil
+}
+
 // orphans are index files without a .log file.
 func (p *partition) orphans() {
 	for name, kind := range p.kinds {
