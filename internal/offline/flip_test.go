@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	flips    = flag.Int("flips", 60, "bits that TestCheckNamesAFlippedBit flips in each set")
+	flips    = flag.Int("flips", 30, "bits that TestCheckNamesAFlippedBit flips in each set")
 	flipSeed = flag.Uint64("flip.seed", 0, "seed of TestCheckNamesAFlippedBit; 0 takes a new one")
 )
 
