@@ -46,8 +46,11 @@ func (r *recovery) trust() error {
 	if err != nil {
 		return err
 	}
-	l := r.log
+	l, point := r.log, r.point
 	r.end, r.point = end, end
+	if end < r.logStart && r.logStart <= point {
+		return r.restart() // a truncation left a gap up to the end, and the log starts there
+	}
 	if end < r.logStart {
 		// A clean stop leaves no such checkpoint: it is damaged, and hides what is there.
 		l.logger.Error("log start beyond the log end is ignored", "partition", l.partition, "start", r.logStart, "end", end)

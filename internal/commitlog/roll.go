@@ -132,6 +132,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 		}
 		return l.noRoom("write producer snapshot", err)
 	}
+	l.mu.producers.end = max(before, base) // the log end, also where a truncation left a gap
 	l.mu.unsynced = append(l.mu.unsynced, old.active())
 	old.active().Guard(base)
 	next := l.nextLocked()
