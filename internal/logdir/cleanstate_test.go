@@ -129,7 +129,7 @@ func TestCleanStateServesOnce(t *testing.T) {
 	m := mustLoad(t, c)
 	mustAppend(t, mustCreate(t, m, orders0), 5)
 	mustClose(t, m)
-	m = mustLoad(t, c)
+	mustLoad(t, c)
 	if _, err := fsys.Stat("/a/" + cleanStateName); err == nil {
 		t.Error("the file is still there")
 	}
