@@ -73,6 +73,9 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	first := b.BaseOffset()
 	w.ascend(oddEpoch{s.path, position, first, epoch, w.prev.got})
 	if first < w.forgotten(s) {
+		if len(w.entries) > 0 && first < w.entries[0].StartOffset && epoch > w.entries[0].Epoch {
+			w.falling = append(w.falling, oddEpoch{s.path, position, first, epoch, w.entries[0].Epoch})
+		}
 		return
 	}
 	w.count++
@@ -123,9 +126,9 @@ func (w *epochWalk) ascend(now oddEpoch) {
 
 // reportFalling reports the batches that only their neighbours contradict.
 func (p *partition) reportFalling() {
-	for _, e := range p.epochs.falling {
+	for _, e := range p.epochs.falling[:min(len(p.epochs.falling), findingsMax)] {
 		if !slices.ContainsFunc(p.epochs.odd, func(o oddEpoch) bool { return o.path == e.path && o.position == e.position }) {
-			p.damage(e.path, e.position, e.offset, "leader epoch %d between batches of epoch %d", e.got, e.want)
+			p.damage(e.path, e.position, e.offset, "leader epoch %d where its neighbours have %d", e.got, e.want)
 		}
 	}
 }
