@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -106,3 +107,21 @@ func BenchmarkRecover(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReadCRC is the least that BenchmarkRecover could do: read the bytes, and a checksum.
+func BenchmarkReadCRC(b *testing.B) {
+	s := benchFill(b)
+	b.SetBytes(s.Size())
+	chunk := make([]byte, chunkSize)
+	for b.Loop() {
+		f, err := s.log.acquire()
+		must(b, err)
+		for at := int64(0); at < s.Size(); at += chunkSize {
+			n, _ := f.ReadAt(chunk, at)
+			sink += crc32.Checksum(chunk[:n], castagnoli)
+		}
+		f.release()
+	}
+}
+
+var sink uint32
