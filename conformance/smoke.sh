@@ -76,6 +76,8 @@ group_kept() { ! console_consumer --topic java-none-true --group smoke-group --m
 check "after kill -9: committed offsets" group_kept
 stop "$GREGOR_PID"
 
+check "gregor check of the directory" "$GREGOR" check --quiet "$DATA"
+
 # Kafka's own tools read the files
 dump() { # TOPIC: one run of the tool over all segments
   local files
