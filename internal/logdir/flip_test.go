@@ -225,6 +225,9 @@ func (w *flipWorld) check(l *commitlog.Log, batches []flipBatch, path string, po
 	end := last.NextOffset()
 	if touched == len(batches)-1 && !clean {
 		end = o.End // nothing tells a torn tail from a damaged one
+		if position < batches[touched].start+8 {
+			return // nor where a last batch belongs: the checksum leaves the base offset out
+		}
 	}
 	if o.End != end {
 		w.t.Errorf("%v: log end %d, want %d; report:\n%s", l.Partition(), o.End, end, report)
