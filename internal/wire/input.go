@@ -165,6 +165,7 @@ func (c *Conn) longFrame(size int) ([]byte, error) {
 		return nil, err
 	}
 	c.in.long, c.in.longBytes = getBuffer(min(size, longFrameStep)), int64(size)
+	c.touch() // waiting for the budget was not the client's fault
 	c.readingLong.Store(true)
 	defer c.readingLong.Store(false)
 	frame := append(c.in.long.b, c.in.buffered()[4:]...)
