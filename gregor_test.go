@@ -70,9 +70,7 @@ func TestRestartFromCopy(t *testing.T) {
 	records := numbered("orders", 0, 500)
 	produce(t, client, records...)
 	seen := consumeInGroup(t, b.Addr(), 200)
-	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	copyTree(t, crashed, dir)
 
 	copied := start(t, crashed, "group.initial.rebalance.delay.ms=0")
 	if copied.ClusterID() != b.ClusterID() {
@@ -212,7 +210,7 @@ func TestStartErrors(t *testing.T) {
 func TestDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, dir)
-	before := tree(t, dir)
+	before := settledTree(t, dir)
 	_, err := gregor.Start(testContext(t), gregor.Options{DataDir: dir, Listen: "127.0.0.1:0"})
 	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second broker on %s: %v", dir, err)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +142,49 @@ func endOffsets(t *testing.T, client *kgo.Client, topic string) int64 {
 // tree lists the files below a directory with their sizes; nil when there is none.
 func tree(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
+	files, err := walk(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// settledTree is tree for the directory of a broker that has just started: it waits until
+// what the start writes in the background is there and no file is on its way to its name.
+func settledTree(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	for ctx := testContext(t); ; {
+		files, err := walk(dir)
+		_, begun := files[filepath.Join(dir, "__cluster_metadata-0", "leader-epoch-checkpoint")]
+		if err == nil && begun && !slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(path string) bool { return strings.HasSuffix(path, ".tmp") }) {
+			return files
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%s does not settle: %v", dir, err)
+		}
+		runtime.Gosched()
+	}
+}
+
+// copyTree copies the directory of a running broker, whose files may get another name
+// meanwhile: then it begins again.
+func copyTree(t *testing.T, to, from string) {
+	t.Helper()
+	for ctx := testContext(t); ; {
+		err := os.CopyFS(to, os.DirFS(from))
+		if err == nil {
+			return
+		}
+		if !os.IsNotExist(err) || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func walk(dir string) (map[string]int64, error) {
 	files := map[string]int64{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) && path == dir {
@@ -156,8 +203,5 @@ func tree(t *testing.T, dir string) map[string]int64 {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return files, err
 }
