@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,16 +316,18 @@ func TestMoveTargetFails(t *testing.T) {
 	if err := m.Move(orders0, "/b"); err != nil {
 		t.Fatal(err)
 	}
-	named := false
+	var named atomic.Bool
 	fsys.SetHook(func(op vfs.Op) error {
-		named = named || op.Kind == vfs.OpRename && op.NewName == "/b/orders-0"
-		if named && op.Kind == vfs.OpSyncDir && op.Name == "/b" {
+		if op.Kind == vfs.OpRename && op.NewName == "/b/orders-0" {
+			named.Store(true)
+		}
+		if named.Load() && op.Kind == vfs.OpSyncDir && op.Name == "/b" {
 			return errDisk
 		}
 		return nil
 	})
 	m.moveRound(t.Context(), orders0)
-	if !named {
+	if !named.Load() {
 		t.Fatal("no exchange")
 	}
 	fsys.SetHook(nil)
