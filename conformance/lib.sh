@@ -58,12 +58,13 @@ await() {
   done
 }
 
-# start_gregor DATA [FLAGS...]: sets BROKER and GREGOR_PID.
+# start_gregor DATA [FLAGS...]: sets BROKER and GREGOR_PID. Some checks write records of long ago,
+# which retention would delete half a minute after the start.
 start_gregor() {
   local data=$1 port
   shift
   port=$(free_port)
-  "$GREGOR" serve --data "$data" --listen "127.0.0.1:$port" --set group.initial.rebalance.delay.ms=0 "$@" >>"$LOG" 2>&1 &
+  "$GREGOR" serve --data "$data" --listen "127.0.0.1:$port" --set group.initial.rebalance.delay.ms=0 --set log.retention.ms=-1 "$@" >>"$LOG" 2>&1 &
   GREGOR_PID=$!
   PIDS+=("$GREGOR_PID")
   BROKER=127.0.0.1:$port

@@ -28,7 +28,9 @@ func TestScripts(t *testing.T) {
 
 func setup(env *testscript.Env) error {
 	b, err := gregor.Start(context.Background(), gregor.Options{
-		DataDir: env.WorkDir + "/broker", Listen: "127.0.0.1:0", Set: []string{"group.initial.rebalance.delay.ms=0"},
+		DataDir: env.WorkDir + "/broker", Listen: "127.0.0.1:0",
+		// Records of scripts are of 2023: retention would delete them half a minute after the start.
+		Set: []string{"group.initial.rebalance.delay.ms=0", "log.retention.ms=-1"},
 	})
 	if err != nil {
 		return err

@@ -192,7 +192,7 @@ func TestKAFKA18659(t *testing.T) {
 // Times out of order, within a batch and between batches: the first record in the order of
 // offsets that is late enough.
 func TestRedpanda6604(t *testing.T) {
-	b := start(t, t.TempDir())
+	b := start(t, t.TempDir(), "log.retention.ms=-1")
 	a := admin(t, b)
 	for name, sizes := range map[string][]int{"in-one-batch": {4}, "in-two": {2, 2}, "alone": {1, 1, 1, 1}, "crosswise": {1, 2, 1}} {
 		createTopic(t, a, name)
