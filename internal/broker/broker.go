@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/gregor-kafka/gregor/internal/api"
@@ -236,12 +237,7 @@ func belongs(img *metadata.Image, nodeID int32, p topic.Partition, id uuid.UUID)
 	if t == nil || !id.IsZero() && t.ID != id || int(p.Partition) >= len(t.Partitions) {
 		return false
 	}
-	for _, r := range t.Partitions[p.Partition].Replicas {
-		if r == nodeID {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Partitions[p.Partition].Replicas, nodeID)
 }
 
 // follow applies the image and, from then on, every change of it.

@@ -13,13 +13,9 @@ import (
 // BrokerConfig takes a manager's settings out of the broker's. FS, ClusterID, Logger, Now
 // and OnDirFailure are left to the caller.
 func BrokerConfig(b *config.Broker) Config {
-	dirs := b.List("log.dirs")
-	if len(dirs) == 0 {
-		dirs = b.List("log.dir")
-	}
 	interval := func(key string) time.Duration { return milliseconds(b.Long(key)) }
 	return Config{
-		Dirs:                   dirs,
+		Dirs:                   b.LogDirs(),
 		MetadataDir:            b.String("metadata.log.dir"),
 		NodeID:                 nodeIDOf(b),
 		RecoveryThreads:        b.Int("num.recovery.threads.per.data.dir"),
