@@ -60,7 +60,7 @@ type entry struct {
 	epoch      int32
 	nextOffset int64
 	control    bool
-	data       []byte // of an entry that load found, until it is applied
+	data       []byte // of an entry that load found, until forgetData
 }
 
 // lastIndexLocked returns 0 when there is no entry, as raft wants it.
@@ -253,12 +253,16 @@ func (l *metadataLog) storeLocked(log *raft.Log) error {
 	return nil
 }
 
-// forgetData drops the bytes of the entries that load read.
+// forgetData drops the bytes of the entries that load read, when they are applied. The control
+// batches keep theirs: whether raft has passed those behind the last command nobody is told, and
+// raft panics when it cannot read an entry.
 func (l *metadataLog) forgetData() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.mu.entries {
-		l.mu.entries[i].data = nil
+		if e := &l.mu.entries[i]; !e.control {
+			e.data = nil
+		}
 	}
 }
 

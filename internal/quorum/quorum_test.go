@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
@@ -459,4 +460,25 @@ func BenchmarkPropose(b *testing.B) {
 		mustPropose(b, q, &metadata.ConfigRecord{ResourceType: metadata.ResourceBroker, Name: "k", Value: &value})
 	}
 	runtime.KeepAlive(q)
+}
+
+// TestReadNothingAfterOpen: raft panics when it cannot read an entry that load found, and may
+// come to the last ones only after Open.
+func TestReadNothingAfterOpen(t *testing.T) {
+	fsys, dir := memDir(t)
+	for range 3 { // each start writes a batch that begins its term
+		mustClose(t, mustOpen(t, options(fsys, dir)))
+	}
+	q := mustOpen(t, options(fsys, dir))
+	fsys.SetHook(func(op vfs.Op) error { return errors.New("the disk is gone") })
+	defer fsys.SetHook(nil)
+	last, _ := q.log.LastIndex()
+	for index := q.caughtUpAt + 1; index < last; index++ {
+		if err := q.log.GetLog(index, new(raft.Log)); err != nil {
+			t.Errorf("entry %d: %v", index, err)
+		}
+	}
+	if last < q.caughtUpAt+3 {
+		t.Errorf("%d entries behind the last command, want 3", last-q.caughtUpAt)
+	}
 }
