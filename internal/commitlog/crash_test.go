@@ -372,6 +372,7 @@ func (w *crashWorld) stop() {
 	if w.did(err) {
 		w.log, w.end = l, l.Offsets().End // a gap at the end is forgotten
 		w.flushed = w.end
+		w.recoveryPoint = min(w.recoveryPoint, l.RecoveryPoint()) // as Open demands
 	}
 	w.clean = false
 }

@@ -19,8 +19,9 @@ import (
 // (storage-format 6). After a clean stop it reads no data but the tail of the last segment
 // behind its last index entry. The high watermark starts at the log start.
 //
-// If the recovery point of the log is then below the one in the Options, the crash hit a
-// truncation before its recovery point was stored: store it before anything is appended.
+// If the recovery point of the log is then below the one in the Options, a crash hit a
+// truncation before its recovery point was stored, or the log was stopped with a gap at its end,
+// which it forgets: store the point before anything is appended.
 func Open(o Options) (*Log, error) {
 	l := newLog(o)
 	if ok, err := l.loadClean(&o); ok || err != nil {

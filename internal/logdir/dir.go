@@ -32,8 +32,10 @@ type dir struct {
 		// parked has the partitions that lie here and have no open log: not loaded yet,
 		// damaged, or the future copy of a move. Their checkpoint entries are carried over.
 		parked map[topic.Partition]parkedLog
-		found  offsets     // what the checkpoints said at start
-		states cleanStates // what the logs said of themselves at the last clean stop
+		found  offsets // what the checkpoints said at start
+		// tooHigh says that one of the recovery points in the file is above its log's.
+		tooHigh bool
+		states  cleanStates // what the logs said of themselves at the last clean stop
 	}
 
 	logCount int // open logs; guarded by Manager.mu
@@ -77,6 +79,18 @@ func (d *dir) park(p topic.Partition, path string, err error) {
 func (d *dir) unpark(p topic.Partition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.mu.parked, p)
+	d.mu.found.forget(p)
+}
+
+// loaded unparks the partition of a log.
+func (d *dir) loaded(l *commitlog.Log) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := l.Partition()
+	if l.RecoveryPoint() < d.mu.found[recoveryPoints][p] {
+		d.mu.tooHigh = true
+	}
 	delete(d.mu.parked, p)
 	d.mu.found.forget(p)
 }

@@ -251,7 +251,7 @@ func (l *loading) loadLog(d *dir, at location) error {
 	if err := m.put(p, e); err != nil {
 		return errors.Join(err, log.Close())
 	}
-	d.unpark(p)
+	d.loaded(log)
 	return nil
 }
 
@@ -326,13 +326,14 @@ func (l *loading) putAside(d *dir, at location) error {
 	return l.m.cfg.FS.SyncDir(d.path)
 }
 
-// finish removes from the checkpoints what is no longer there: a partition created under
-// the same name must not inherit it.
+// finish removes from the checkpoints what is no longer there, which a partition created under
+// the same name must not inherit, and lowers the recovery points that are above their log's: see
+// commitlog.Open.
 func (l *loading) finish(d *dir) error {
 	d.mu.Lock()
 	d.mu.loaded = true
 	d.mu.states = nil
-	stale := false
+	stale := d.mu.tooHigh
 	for _, entries := range d.mu.found {
 		for p := range entries {
 			if _, ok := d.mu.parked[p]; !ok {

@@ -9,6 +9,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -104,6 +105,46 @@ func TestUncleanShutdown(t *testing.T) {
 	if !hasMarker(t, crashed, "/a") {
 		t.Error("no marker after recovery and a clean stop")
 	}
+}
+
+// A log forgets a gap at its end, and a recovery point above its end with it: one left in the
+// checkpoint would keep what is appended there from being checked after a crash.
+func TestLoadLowersRecoveryPoint(t *testing.T) {
+	f := func(name string, stop func(*vfs.Mem, *Manager) *vfs.Mem) {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			m := mustLoad(t, testConfig(fsys, "/a"))
+			l := mustCreate(t, m, orders0)
+			mustAppend(t, l, 10)
+			late := record.Batch(batch(t, 1))
+			late.SetBaseOffset(100)
+			if _, err := l.AppendAsFollower(late, 0); err != nil {
+				t.Fatal(err)
+			}
+			l.SetHighWatermark(101)
+			if err := errors.Join(m.TruncateTo(orders0, 60), l.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			m.checkpointAll(recoveryPoints)
+			if got := checkpointText(t, fsys, "/a", recoveryPoints); got != "1, orders 0 60" {
+				t.Errorf("recovery point before the stop: %q", got)
+			}
+			fsys = stop(fsys, m)
+			m = mustLoad(t, testConfig(fsys, "/a"))
+			if end := m.Log(orders0).Offsets().End; end != 10 {
+				t.Errorf("log end %d, want 10", end)
+			}
+			if got := checkpointText(t, fsys, "/a", recoveryPoints); got != "1, orders 0 10" {
+				t.Errorf("recovery point after the start: %q", got)
+			}
+			mustClose(t, m)
+		})
+	}
+	f("clean", func(fsys *vfs.Mem, m *Manager) *vfs.Mem {
+		mustClose(t, m)
+		return fsys
+	})
+	f("crash", func(fsys *vfs.Mem, _ *Manager) *vfs.Mem { return fsys.CrashClone(nil) })
 }
 
 func TestLoadSorts(t *testing.T) {
