@@ -48,6 +48,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	}
 	loaders.Wait()
 	l.loadFutures(ctx, dirs, found)
+	m.lowerPoints(dirs)
 	m.previousEpoch = commonEpoch(m.dirs)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -326,14 +327,13 @@ func (l *loading) putAside(d *dir, at location) error {
 	return l.m.cfg.FS.SyncDir(d.path)
 }
 
-// finish removes from the checkpoints what is no longer there, which a partition created under
-// the same name must not inherit, and lowers the recovery points that are above their log's: see
-// commitlog.Open.
+// finish removes from the checkpoints what is no longer there: a partition created under
+// the same name must not inherit it.
 func (l *loading) finish(d *dir) error {
 	d.mu.Lock()
 	d.mu.loaded = true
 	d.mu.states = nil
-	stale := d.mu.tooHigh
+	stale := false
 	for _, entries := range d.mu.found {
 		for p := range entries {
 			if _, ok := d.mu.parked[p]; !ok {
@@ -346,6 +346,22 @@ func (l *loading) finish(d *dir) error {
 		return nil
 	}
 	return l.m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks)
+}
+
+// lowerPoints stores the recovery points if one in the file is above its log's, before anything
+// is appended: see commitlog.Open.
+func (m *Manager) lowerPoints(dirs []*dir) {
+	for _, d := range dirs {
+		d.mu.Lock()
+		tooHigh := d.mu.tooHigh && d.mu.err == nil
+		d.mu.Unlock()
+		if !tooHigh {
+			continue
+		}
+		if err := m.writeCheckpoint(d, recoveryPoints); err != nil {
+			m.failed(d, err)
+		}
+	}
 }
 
 // removeAll removes a directory that was put aside for that.

@@ -330,7 +330,7 @@ func (l *loading) loadFuture(d *dir, at location) error {
 	if err != nil {
 		return err
 	}
-	d.unpark(p)
+	d.loaded(log)
 	m.logger.Info("move goes on", "partition", p, "from", live.dir.path, "to", d.path, "offset", log.Offsets().End)
 	return m.putFuture(p, entry{log, d, -1})
 }
