@@ -31,6 +31,9 @@ type Config struct {
 	MaxCompactionLagMs int64   // max.compaction.lag.ms
 	MinCleanableRatio  float64 // min.cleanable.dirty.ratio
 
+	CompactionStrategy CompactionStrategy // gregor.compaction.strategy
+	CompactionHeader   string             // gregor.compaction.strategy.header, for CompactByHeader
+
 	MessageFormat               int8                 // message.format.version: 0, 1 or 2
 	DownConversion              bool                 // message.downconversion.enable
 	MaxMessageBytes             int                  // max.message.bytes: size limit of a batch, header included
@@ -47,6 +50,16 @@ type Config struct {
 	UncleanLeaderElection bool // unclean.leader.election.enable
 	Preallocate           bool // preallocate
 }
+
+// A CompactionStrategy says which record of a key compaction keeps (KIP-280). Among records
+// that are equal by it the one with the largest offset stays.
+type CompactionStrategy int8
+
+const (
+	CompactByOffset    CompactionStrategy = iota // the last one, as Kafka
+	CompactByTimestamp                           // the one with the newest timestamp
+	CompactByHeader                              // the one with the highest version in a header
+)
 
 // DefaultConfig returns Kafka's defaults.
 func DefaultConfig() Config {

@@ -21,7 +21,24 @@ func (b *Broker) checkTogether() error {
 			}
 		}
 	}
+	if err := b.checkCleaner(); err != nil {
+		return err
+	}
 	return b.Topic(nil).checkTogether()
+}
+
+// checkCleaner asks for a map of keys for each thread that holds some.
+func (b *Broker) checkCleaner() error {
+	const bufferKey, factorKey = "log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.load.factor"
+	if factor := b.Double(factorKey); factor <= 0 || factor > 1 {
+		return &ValueError{Key: factorKey, Value: formatDouble(factor), Want: "above 0, at most 1"}
+	}
+	size, threads := b.Long(bufferKey), b.Int("log.cleaner.threads")
+	if b.Bool("log.cleaner.enable") && threads > 0 && size/int64(threads) <= 1<<20 {
+		return &ValueError{Key: bufferKey, Value: strconv.FormatInt(size, 10),
+			Want: fmt.Sprintf("more than 1 MiB for each of log.cleaner.threads, which is %d", threads)}
+	}
+	return nil
 }
 
 var familyWants = map[string]string{

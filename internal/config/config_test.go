@@ -119,6 +119,8 @@ func TestParseErrors(t *testing.T) {
 	f("node.id=1\nbroker.id=2", "node.id=1 and broker.id=2: want the same number; one of them is enough")
 	f("process.roles=controller", "process.roles=controller: gregor serves brokers; want broker, or broker,controller")
 	f("log.dirs=/a,,/b", "log.dirs is empty: want at least one directory, and no empty item")
+	f("log.cleaner.threads=128", "log.cleaner.dedupe.buffer.size=134217728: want more than 1 MiB for each of log.cleaner.threads, which is 128")
+	f("log.cleaner.io.buffer.load.factor=0", "log.cleaner.io.buffer.load.factor=0.0: want above 0, at most 1")
 	f("log.cleaner.min.compaction.lag.ms=10\nlog.cleaner.max.compaction.lag.ms=5", "min.compaction.lag.ms=10: want at most max.compaction.lag.ms, which is 5")
 	f("offsets.commit.required.acks=1", "offsets.commit.required.acks=1: gregor acknowledges offsets when all in-sync replicas have them; want -1, or leave it out")
 	f("ssl.key.password=a\nssl.client.auth=b", "server.properties:2: ssl.client.auth=b: want one of required, requested, none")
@@ -199,6 +201,10 @@ func TestValidateTopic(t *testing.T) {
 	}
 	f("")
 	f("", "retention.ms", "-1", "cleanup.policy", "compact,delete")
+	f("cleanup.policy=compact,compact: want a list out of compact, delete", "cleanup.policy", "compact,compact")
+	f("", "gregor.compaction.strategy", "header", "gregor.compaction.strategy.header", "version")
+	f("gregor.compaction.strategy=header: want the name of the header in gregor.compaction.strategy.header", "gregor.compaction.strategy", "header")
+	f("gregor.compaction.strategy=first: want one of offset, timestamp, header", "gregor.compaction.strategy", "first")
 	f("", "retention.bytes", "10", "segment.bytes", "1048576") // KAFKA-4092, KAFKA-4788
 	f("", "message.format.version", "2.8", "message.downconversion.enable", "false")
 	f("message.format.version=new: want a release of Kafka, such as 0.9.0, 0.10.2 or 2.8-IV1", "message.format.version", "new")

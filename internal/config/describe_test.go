@@ -94,8 +94,9 @@ func TestDescribeTopic(t *testing.T) {
 	if got := find(entries, "internal.segment.bytes"); got != "internal.segment.bytes is missing" {
 		t.Error(got)
 	}
-	if len(entries) != 37 {
-		t.Errorf("%d entries, want 37 as Kafka shows", len(entries))
+	ours := len(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !strings.HasPrefix(e.Name, "gregor.") }))
+	if got := len(entries) - ours; got != 37 {
+		t.Errorf("%d entries of Kafka's, want 37", got)
 	}
 
 	entries = mustParse(t, manyKeys).Topic(map[string]string{"retention.ms": "1000"}).Describe()

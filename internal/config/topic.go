@@ -98,6 +98,9 @@ func (t Topic) checkTogether() error {
 	if low, high := t.Long("min.compaction.lag.ms"), t.Long("max.compaction.lag.ms"); low > high {
 		return fmt.Errorf("min.compaction.lag.ms=%d: want at most max.compaction.lag.ms, which is %d", low, high)
 	}
+	if t.String("gregor.compaction.strategy") == "header" && t.String("gregor.compaction.strategy.header") == "" {
+		return errors.New("gregor.compaction.strategy=header: want the name of the header in gregor.compaction.strategy.header")
+	}
 	if t.Bool("remote.storage.enable") {
 		return errors.New("remote.storage.enable=true: gregor has no tiered storage; want false")
 	}

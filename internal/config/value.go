@@ -182,8 +182,8 @@ func (k *Key) canonicalList(value string) (string, bool) {
 	if k.rule.oneOf == nil {
 		return canon, true
 	}
-	for _, item := range items {
-		if !slices.Contains(k.rule.oneOf, item) {
+	for i, item := range items {
+		if !slices.Contains(k.rule.oneOf, item) || slices.Contains(items[:i], item) {
 			return "", false
 		}
 	}

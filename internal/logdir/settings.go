@@ -84,6 +84,8 @@ func LogConfig(t config.Topic) commitlog.Config {
 		MinCompactionLagMs:          t.Long("min.compaction.lag.ms"),
 		MaxCompactionLagMs:          t.Long("max.compaction.lag.ms"),
 		MinCleanableRatio:           t.Double("min.cleanable.dirty.ratio"),
+		CompactionStrategy:          compactionStrategies[t.String("gregor.compaction.strategy")],
+		CompactionHeader:            t.String("gregor.compaction.strategy.header"),
 		MessageFormat:               config.MessageFormat(t.String("message.format.version")),
 		DownConversion:              t.Bool("message.downconversion.enable"),
 		MaxMessageBytes:             t.Int("max.message.bytes"),
@@ -121,4 +123,10 @@ var codecs = map[string]record.Codec{
 var timestampTypes = map[string]record.TimestampType{
 	"CreateTime":    record.CreateTime,
 	"LogAppendTime": record.LogAppendTime,
+}
+
+var compactionStrategies = map[string]commitlog.CompactionStrategy{
+	"offset":    commitlog.CompactByOffset,
+	"timestamp": commitlog.CompactByTimestamp,
+	"header":    commitlog.CompactByHeader,
 }

@@ -30,6 +30,7 @@ func TestLogConfig(t *testing.T) {
 		"message.timestamp.before.max.ms": "14", "message.timestamp.after.max.ms": "15", "min.insync.replicas": "2",
 		"unclean.leader.election.enable": "true", "preallocate": "true",
 		"message.format.version": "0.10.2", "message.downconversion.enable": "false",
+		"gregor.compaction.strategy": "header", "gregor.compaction.strategy.header": "version",
 	}))
 	want := commitlog.Config{
 		SegmentBytes: 1048576, SegmentMs: 2, SegmentJitterMs: 1, SegmentIndexBytes: 83,
@@ -40,6 +41,7 @@ func TestLogConfig(t *testing.T) {
 		LZ4Level: 2, ZstdLevel: -3, MessageFormat: 1, TimestampType: record.LogAppendTime,
 		TimestampBeforeMaxMs: 14, TimestampAfterMaxMs: 15, MinInsyncReplicas: 2,
 		UncleanLeaderElection: true, Preallocate: true,
+		CompactionStrategy: commitlog.CompactByHeader, CompactionHeader: "version",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
