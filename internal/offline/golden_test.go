@@ -1,10 +1,8 @@
 package offline
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,47 +16,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/golden"
 	"github.com/gregor-kafka/gregor/vfs"
 )
-
-// sparseIndexSize is what is unpacked of the index files of 10 MiB that Kafka 4 leaves in its
-// metadata log; the rest are zeros.
-const sparseIndexSize = 64 << 10
 
 // unpack puts a golden set into a file system that fails on any write.
 func unpack(t testing.TB, set string) (readOnly, *vfs.Mem) {
 	t.Helper()
 	mem := vfs.NewMem()
-	f, err := os.Open("testdata/golden/" + set + ".tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for archive := tar.NewReader(z); ; {
-		h, err := archive.Next()
-		if err == io.EOF {
-			return readOnly{mem}, mem
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Typeflag == tar.TypeDir {
-			continue
-		}
-		body := io.Reader(archive)
-		if strings.HasSuffix(h.Name, "index") {
-			body = io.LimitReader(archive, sparseIndexSize-sparseIndexSize%96)
-		}
-		data, err := io.ReadAll(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustWrite(t, mem, h.Name, data)
-	}
+	golden.Unpack(t, mem, "", set)
+	return readOnly{mem}, mem
 }
 
 func mustWrite(t testing.TB, mem *vfs.Mem, name string, data []byte) {
@@ -107,17 +74,15 @@ func (readOnlyFile) Truncate(int64) error               { return errWrite }
 func (readOnlyFile) Sync() error                        { return errWrite }
 
 // cleanDirs are the log directories that Kafka closed, by set.
-var cleanDirs = map[string][]string{
-	"kafka-0.8.2.2":             {"data"},
-	"kafka-0.10.2.2":            {"data"},
-	"kafka-1.1.1-mixed":         {"data"},
-	"kafka-3.9.1-kraft":         {"data"},
-	"kafka-4.4.0-kraft":         {"data"},
-	"kafka-4.4.0-kraft-dynamic": {"data"},
-	"kafka-4.4.0-old-formats":   {"data", "cleaned"},
-	"kafka-4.4.0-three-nodes":   {"data1", "data2", "data3", "diverged-at-node1"},
-	"compaction-4.4.0":          {"before", "after", "before2", "after2", "before3", "after3"},
-}
+var cleanDirs = func() map[string][]string {
+	sets := map[string][]string{}
+	for _, d := range golden.Dirs() {
+		if d.Clean {
+			sets[d.Set] = append(sets[d.Set], d.Name)
+		}
+	}
+	return sets
+}()
 
 func mustCheck(t testing.TB, fsys vfs.FS, dirs ...string) *Report {
 	t.Helper()
@@ -169,33 +134,16 @@ func TestCheckTakesWhatACrashLeavesForNotes(t *testing.T) {
 	}
 }
 
-// damage.txt says what was done to the crash set, a line each: a file, and where there is
-// one, the position of the batch.
 func TestCheckFindsEachDamageOfTheTornSet(t *testing.T) {
 	fsys, _ := unpack(t, "kafka-4.4.0-torn")
-	list, err := os.ReadFile("testdata/golden/kafka-4.4.0-torn.damage.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]int64{}
-	for line := range strings.Lines(string(list)) {
-		words := strings.Fields(line)
-		position := int64(-1)
-		if _, after, ok := strings.Cut(line, "at position "); ok {
-			fmt.Sscan(after, &position)
-		}
-		want["data/"+words[0]] = position
-	}
-	if len(want) != 13 {
-		t.Fatalf("%d lines of damage", len(want))
-	}
+	want := golden.Damage(t)
 	for _, f := range mustCheck(t, fsys, "data").Findings {
 		if f.Severity == Note {
 			continue
 		}
 		position, ok := want[f.File]
 		if !ok {
-			t.Errorf("not in damage.txt, or found twice: %v", f)
+			t.Errorf("not in the list of damage, or found twice: %v", f)
 		} else if position >= 0 && f.Position != position {
 			t.Errorf("%v: want position %d", f, position)
 		}
@@ -227,39 +175,21 @@ func readJSON(t *testing.T, r io.Reader) (list []jsonRecord) {
 	}
 }
 
-func readGzip(t testing.TB, name string) []byte {
-	t.Helper()
-	f, err := os.Open("testdata/golden/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 // What Kafka's consumer reads from a directory is what dump shows as JSON, in the same order,
 // besides control records and the metadata log.
 func TestDumpJSONIsWhatAConsumerReads(t *testing.T) {
-	f := func(set, dir string, behindDamage ...string) {
-		t.Run(set+"/"+dir, func(t *testing.T) {
-			fsys, _ := unpack(t, set)
+	f := func(d golden.Dir, behindDamage ...string) {
+		t.Run(d.String(), func(t *testing.T) {
+			fsys, _ := unpack(t, d.Set)
 			var out bytes.Buffer
-			err := Dump(t.Context(), &out, []string{dir}, DumpOptions{FS: fsys, JSON: true})
+			err := Dump(t.Context(), &out, []string{d.Name}, DumpOptions{FS: fsys, JSON: true})
 			if damaged := len(behindDamage) > 0; err != nil && !damaged || !errors.Is(err, ErrDamaged) && damaged {
 				t.Fatal(err)
 			}
 			got := slices.DeleteFunc(readJSON(t, &out), func(r jsonRecord) bool {
 				return r["control"] != nil || r["topic"] == "__cluster_metadata" || slices.Contains(behindDamage, r.id())
 			})
-			want := readJSON(t, bytes.NewReader(readGzip(t, set+"."+dir+".jsonl.gz")))
+			want := readJSON(t, bytes.NewReader(d.RecordLines(t)))
 			if len(got) != len(want) {
 				t.Errorf("%d records, want %d", len(got), len(want))
 			}
@@ -270,18 +200,15 @@ func TestDumpJSONIsWhatAConsumerReads(t *testing.T) {
 			}
 		})
 	}
-	for _, set := range []string{
-		"kafka-0.8.2.2", "kafka-0.10.2.2", "kafka-1.1.1-mixed", "kafka-3.9.1-kraft", "kafka-4.4.0-kraft",
-		"kafka-4.4.0-kraft-dynamic", "kafka-4.4.0-crash", "kafka-4.4.0-old-formats",
-	} {
-		f(set, "data")
+	for _, d := range golden.Dirs() {
+		switch {
+		case !d.Expected:
+		case d.Set == "kafka-4.4.0-torn": // Kafka's recovery cuts the good batches behind a bad one
+			f(d, "load-txn-0 380", "load-txn-0 381")
+		default:
+			f(d)
+		}
 	}
-	f("kafka-4.4.0-three-nodes", "data1")
-	for _, dir := range cleanDirs["compaction-4.4.0"] {
-		f("compaction-4.4.0", dir)
-	}
-	// Kafka's recovery cuts the good batches behind a bad one.
-	f("kafka-4.4.0-torn", "data", "load-txn-0 380", "load-txn-0 381")
 }
 
 // Text is that of kafka-dump-log, to the byte.
@@ -289,7 +216,7 @@ func TestDumpTextIsThatOfKafka(t *testing.T) {
 	for _, set := range []string{"kafka-0.8.2.2", "kafka-0.10.2.2", "kafka-1.1.1-mixed", "kafka-4.4.0-kraft"} {
 		t.Run(set, func(t *testing.T) {
 			fsys, _ := unpack(t, set)
-			want := readGzip(t, set+".dump.gz")
+			want := golden.File(t, set+".dump.gz")
 			var files []string
 			for line := range bytes.Lines(want) {
 				if path, ok := bytes.CutPrefix(line, []byte("Dumping ")); ok {
