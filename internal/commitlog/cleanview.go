@@ -43,16 +43,10 @@ func (l *Log) CleanView() *CleanView {
 	o := l.offsets.Load()
 	v := &CleanView{
 		LogStart: o.LogStart, LastStable: o.LastStable, HighWatermark: o.HighWatermark, End: o.End,
-		Segments:    make([]CleanSegment, len(o.segments)),
+		Segments:    o.CleanSegments(),
 		log:         l,
 		truncations: l.mu.truncations,
 		producers:   make(map[int64]producerEnd, len(l.mu.producers.producers)),
-	}
-	for i, s := range o.segments {
-		v.Segments[i] = CleanSegment{Segment: s, Next: o.End, Bytes: s.Size()}
-		if i > 0 {
-			v.Segments[i-1].Next = s.BaseOffset()
-		}
 	}
 	for id, p := range l.mu.producers.producers {
 		end := producerEnd{epoch: p.epoch, lastOffset: -1}
@@ -62,6 +56,19 @@ func (l *Log) CleanView() *CleanView {
 		v.producers[id] = end
 	}
 	return v
+}
+
+// CleanSegments describes the segments of a state as the cleaner sees them, oldest first. It
+// takes no lock, and the files may be gone already.
+func (o *Offsets) CleanSegments() []CleanSegment {
+	list := make([]CleanSegment, len(o.segments))
+	for i, s := range o.segments {
+		list[i] = CleanSegment{Segment: s, Next: o.End, Bytes: s.Size()}
+		if i > 0 {
+			list[i-1].Next = s.BaseOffset()
+		}
+	}
+	return list
 }
 
 // Release lets go of the files.
