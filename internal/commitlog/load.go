@@ -131,7 +131,7 @@ func (l *Log) makeDir(dir string, clean bool) error {
 
 // newRecovery says what to trust, and reads the leader epochs.
 func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
-	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset}
+	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, meter: o.Recovery}
 	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
 		r.clean = true // nobody will read it
 	}

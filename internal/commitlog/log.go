@@ -52,6 +52,9 @@ type Options struct {
 	// goroutine, which Close waits for.
 	Background func(task func())
 
+	// Recovery, if not nil, counts what Open has to check.
+	Recovery *RecoveryMeter
+
 	// Disk says when there is no room for records. Nil is always room.
 	Disk *Disk
 

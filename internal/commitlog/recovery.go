@@ -22,6 +22,8 @@ type recovery struct {
 
 	producers *ProducerState
 	end       int64 // the log end
+
+	meter *RecoveryMeter // may be nil
 }
 
 func (r *recovery) run() error {
@@ -90,8 +92,10 @@ func (r *recovery) check() error {
 	if r.end, err = r.endBefore(i); err != nil {
 		return err
 	}
+	count := r.meter.add(r.segments[i:])
+	defer count.end()
 	for ; i < len(r.segments); i++ {
-		s := r.segments[i]
+		s, size := r.segments[i], r.segments[i].Size()
 		if r.isHole(i) {
 			good, err := r.hasBatchIn(r.segments[i:])
 			if err != nil {
@@ -102,10 +106,11 @@ func (r *recovery) check() error {
 			}
 			r.segments[i-1].AddLoss(r.end, s.BaseOffset())
 		}
-		cut, err := r.recoverSegment(i)
+		cut, err := r.recoverSegment(i, count)
 		if err != nil {
 			return err
 		}
+		count.endSegment(size)
 		l.mu.unsynced = append(l.mu.unsynced, s)
 		if cut > 0 {
 			l.bytesCut.Add(cut)
@@ -160,7 +165,7 @@ func (r *recovery) isHole(i int) bool {
 }
 
 // recoverSegment checks segment i and moves the end behind what is good of it.
-func (r *recovery) recoverSegment(i int) (cut int64, err error) {
+func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err error) {
 	l, s, bound := r.log, r.segments[i], int64(math.MaxInt64)
 	if i+1 < len(r.segments) {
 		bound = r.segments[i+1].BaseOffset()
@@ -179,6 +184,7 @@ func (r *recovery) recoverSegment(i int) (cut int64, err error) {
 		}
 		r.end = b.NextOffset()
 		r.producers.end = max(r.producers.end, r.end)
+		count.read(found.Position)
 		return nil
 	}, bound, func() (bool, error) { return r.hasBatchIn(r.segments[i+1:]) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {

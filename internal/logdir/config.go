@@ -112,12 +112,4 @@ type LoadOptions struct {
 	// TopicID, if not nil, names the topic of a kept partition whose directory has no id;
 	// the id is written there.
 	TopicID func(topicName string) uuid.UUID
-	// Progress, if not nil, is called after each log, from one goroutine at a time.
-	Progress func(Progress)
-}
-
-// Progress of the loading of one directory.
-type Progress struct {
-	Dir           string
-	Loaded, Total int
 }

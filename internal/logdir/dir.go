@@ -17,7 +17,8 @@ type dir struct {
 	id        uuid.UUID // set by Open; zero if the directory was offline then
 	lock      io.Closer // set by Open; released by who puts the directory offline, or Close
 
-	disk commitlog.Disk
+	disk  commitlog.Disk
+	meter loadMeter
 
 	// Set by Load, for Close: was the marker there, and with which broker epoch?
 	startedClean bool

@@ -29,6 +29,8 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	if o.LogConfig == nil {
 		o.LogConfig = func(string) commitlog.Config { return commitlog.DefaultConfig() }
 	}
+	m.progress.begin(m.cfg.Now())
+	defer func() { m.progress.end(m.cfg.Now()) }()
 	dirs := m.online()
 	found := make([]listing, len(dirs))
 	for i, d := range dirs {
@@ -42,12 +44,16 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 		return err
 	}
 	l := loading{m: m, o: o}
-	var loaders sync.WaitGroup
+	var loaders, reporter sync.WaitGroup
+	reporting, stopReporting := context.WithCancel(ctx)
+	reporter.Go(func() { m.report(reporting) })
 	for i, d := range dirs {
 		loaders.Go(func() { l.loadDir(ctx, d, found[i]) })
 	}
 	loaders.Wait()
 	l.loadFutures(ctx, dirs, found)
+	stopReporting()
+	reporter.Wait()
 	m.lowerPoints(dirs)
 	m.previousEpoch = commonEpoch(m.dirs)
 	if err := ctx.Err(); err != nil {
@@ -144,8 +150,6 @@ func commonEpoch(dirs []*dir) int64 {
 type loading struct {
 	m *Manager
 	o LoadOptions
-
-	progress sync.Mutex // held while o.Progress runs
 }
 
 // loadDir loads one directory.
@@ -159,7 +163,9 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 	}
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	done := 0 // guarded by l.progress
+	d.meter.clean.Store(d.startedClean)
+	d.meter.logs.Store(int64(len(found.live)))
+	defer d.meter.ended.Store(true)
 	for range min(l.m.cfg.RecoveryThreads, len(found.live)) {
 		workers.Go(func() {
 			for ctx.Err() == nil && d.failure() == nil {
@@ -170,7 +176,7 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 				if err := l.loadLog(d, found.live[i]); err != nil {
 					l.m.failed(d, err)
 				}
-				l.report(d, &done, len(found.live))
+				d.meter.done.Add(1)
 			}
 		})
 	}
@@ -179,15 +185,6 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 		if err := l.finish(d); err != nil {
 			l.m.failed(d, err)
 		}
-	}
-}
-
-func (l *loading) report(d *dir, done *int, total int) {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	*done++
-	if l.o.Progress != nil {
-		l.o.Progress(Progress{d.path, *done, total})
 	}
 }
 
@@ -307,6 +304,7 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		ProducerIDExpiration: m.cfg.ProducerIDExpiration,
 		Now:                  m.cfg.Now,
 		Logger:               m.logger,
+		Recovery:             &d.meter.recovery,
 		DeleteLater:          m.deleteLater,
 		Background:           m.errand,
 		Disk:                 &d.disk,

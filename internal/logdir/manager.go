@@ -27,6 +27,7 @@ type Manager struct {
 	previousEpoch int64 // settled by Load
 	brokerEpoch   atomic.Int64
 
+	progress  progress
 	deletions deletions
 	errands   errands
 	mover     mover
