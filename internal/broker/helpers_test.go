@@ -26,14 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTimeout bounds everything a test waits for.
 const testTimeout = 60 * time.Second
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // start starts a broker on a free port. It is stopped with the test at the latest.
-func start(t *testing.T, dir string, set ...string) *Broker {
+func start(t testing.TB, dir string, set ...string) *Broker {
 	t.Helper()
 	c, warnings, err := config.Parse(nil, "", append([]string{"log.dirs=" + dir, "listeners=PLAINTEXT://127.0.0.1:0"}, set...))
 	if err != nil || len(warnings) > 0 {
@@ -47,7 +47,7 @@ func start(t *testing.T, dir string, set ...string) *Broker {
 	return b
 }
 
-func stop(t *testing.T, b *Broker) {
+func stop(t testing.TB, b *Broker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
