@@ -52,6 +52,9 @@ type Config struct {
 	// it returns, if any, the partition's. Nil runs it only. It may hold locks under which the
 	// manager is called.
 	Exchange func(p topic.Partition, exchange func() (*commitlog.Log, error)) error
+	// Cleaner compacts the logs. Nil is none; compacted logs are left alone then, by retention too.
+	Cleaner Cleaner
+
 	// OnMoved, if not nil, is told of a partition that has moved to another directory.
 	OnMoved func(ctx context.Context, p topic.Partition, topicID, dirID uuid.UUID)
 }
@@ -95,6 +98,9 @@ func (c *Config) complete() {
 			_, err := exchange()
 			return err
 		}
+	}
+	if c.Cleaner == nil {
+		c.Cleaner = noCleaner{}
 	}
 	if c.OnDirFailure == nil {
 		c.OnDirFailure = func(string, uuid.UUID, error) {}

@@ -17,17 +17,17 @@ func (m *Manager) Delete(partitions ...topic.Partition) error {
 	if m.closed {
 		return ErrClosed
 	}
-	touched := make(map[*dir]bool)
+	touched := make(map[*dir][]topic.Partition)
 	var errs []error
 	for _, p := range partitions {
 		d, err := m.setAside(p)
 		if d != nil {
-			touched[d] = true
+			touched[d] = append(touched[d], p)
 		}
 		errs = append(errs, err)
 	}
-	for d := range touched {
-		if err := m.settleDeleted(d); err != nil {
+	for d, deleted := range touched {
+		if err := m.settleDeleted(d, deleted); err != nil {
 			m.failSoon(d, err)
 			errs = append(errs, err)
 		}
@@ -40,6 +40,8 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 	if err := m.cancelMove(p); err != nil {
 		return nil, err
 	}
+	m.cfg.Cleaner.Pause(p)
+	defer m.cfg.Cleaner.Resume(p)
 	if e, ok := m.take(p); ok {
 		path := e.dir.file(asideName(p, deleteSuffix))
 		err := e.log.RenameDir(path)
@@ -78,8 +80,11 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 
 // settleDeleted makes renames durable and takes the partitions out of the checkpoints: one
 // created under the same name must not inherit their offsets.
-func (m *Manager) settleDeleted(d *dir) error {
+func (m *Manager) settleDeleted(d *dir, partitions []topic.Partition) error {
 	if err := m.cfg.FS.SyncDir(d.path); err != nil {
+		return err
+	}
+	if err := m.cfg.Cleaner.Forget(d.path, partitions...); err != nil {
 		return err
 	}
 	return m.writeCheckpoints(d, recoveryPoints, logStarts)
@@ -92,15 +97,17 @@ func (m *Manager) deleteLater(delay time.Duration, remove func()) {
 // TruncateTo truncates a log to an offset, and notes its recovery point: a crash after
 // more appends must not find one above what was truncated.
 func (m *Manager) TruncateTo(p topic.Partition, offset int64) error {
-	return m.truncate(p, func(e entry) error { return e.log.TruncateTo(offset) })
+	return m.truncate(p, offset, func(e entry) error { return e.log.TruncateTo(offset) })
 }
 
 // TruncateFullyAndStartAt empties a log, to go on at an offset.
 func (m *Manager) TruncateFullyAndStartAt(p topic.Partition, offset int64) error {
-	return m.truncate(p, func(e entry) error { return e.log.TruncateFullyAndStartAt(offset) })
+	return m.truncate(p, offset, func(e entry) error { return e.log.TruncateFullyAndStartAt(offset) })
 }
 
-func (m *Manager) truncate(p topic.Partition, truncate func(entry) error) error {
+func (m *Manager) truncate(p topic.Partition, offset int64, truncate func(entry) error) error {
+	m.cfg.Cleaner.Pause(p)
+	defer m.cfg.Cleaner.Resume(p)
 	m.mover.step.Lock() // the copy of a move loses the same
 	defer m.mover.step.Unlock()
 	e, ok := m.entry(p)
@@ -115,9 +122,12 @@ func (m *Manager) truncate(p topic.Partition, truncate func(entry) error) error 
 			m.logger.Warn("copy of a move is not truncated", "partition", p, "err", err) // it has failed
 		}
 	}
-	if err := m.writeCheckpoints(e.dir, recoveryPoints, logStarts); err != nil {
-		m.failSoon(e.dir, err)
-		return err
+	err := m.cfg.Cleaner.Truncated(e.dir.path, p, offset)
+	if err == nil {
+		err = m.writeCheckpoints(e.dir, recoveryPoints, logStarts)
 	}
-	return nil
+	if err != nil {
+		m.failSoon(e.dir, err)
+	}
+	return err
 }

@@ -10,6 +10,7 @@
 //	recovery-point-offset-checkpoint       below it a log is flushed
 //	log-start-offset-checkpoint            where it is not the first segment's base
 //	replication-offset-checkpoint          high watermarks
+//	cleaner-offset-checkpoint              package cleaner's
 //	orders-0/                              a log: package commitlog
 //	orders-1.0c7e...-delete/               waits for its removal
 //	orders-2.77ab...-stray/                belongs to no partition of this broker
@@ -34,6 +35,8 @@
 //     and it stays offline until the broker starts again. The others serve.
 //   - A log whose bytes make no sense is left out, named, and left as it is; so is what
 //     does not belong into a log directory (Kafka would not start, KAFKA-5118).
+//   - Whoever truncates, deletes or moves a log pauses its cleaning first (see Cleaner);
+//     retention of compacted logs is the cleaner's.
 //   - Nothing is removed that was not asked for: a partition unknown to the cluster is
 //     renamed to -stray and stays.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -56,7 +57,9 @@ func (m *Manager) isClosing() bool {
 func (m *Manager) takeOffline(d *dir, cause error) {
 	m.logger.Error("log directory goes offline", "dir", d.path, "err", cause)
 	m.changing.Lock()
-	for _, e := range m.sweep(d) {
+	swept := m.sweep(d)
+	m.cfg.Cleaner.DirFailed(d.path, partitionsOf(swept)...)
+	for _, e := range swept {
 		e.log.Abandon()
 	}
 	if err := d.unlock(); err != nil {
@@ -64,6 +67,14 @@ func (m *Manager) takeOffline(d *dir, cause error) {
 	}
 	m.changing.Unlock()
 	m.cfg.OnDirFailure(d.path, d.id, cause)
+}
+
+func partitionsOf(entries []entry) []topic.Partition {
+	list := make([]topic.Partition, len(entries))
+	for i, e := range entries {
+		list[i] = e.log.Partition()
+	}
+	return list
 }
 
 // sweep takes the logs of a directory out of the map.

@@ -159,8 +159,13 @@ func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
 // SetConfig puts a configuration in force for the logs of a topic.
 func (m *Manager) SetConfig(topicName string, c commitlog.Config) {
 	for _, e := range append(m.entries(), m.futures(nil)...) {
-		if e.log.Partition().Topic == topicName {
-			e.log.SetConfig(c)
+		if e.log.Partition().Topic != topicName {
+			continue
+		}
+		compacted := e.log.Config().Compact
+		e.log.SetConfig(c)
+		if compacted && !c.Compact {
+			m.cfg.Cleaner.Abort(e.log.Partition())
 		}
 	}
 }

@@ -56,10 +56,14 @@ func (m *Manager) futures(d *dir) []entry {
 	return list
 }
 
+// putFuture adds the copy of a move. Cleaning is paused while there is one: it follows the
+// live log by its end.
 func (m *Manager) putFuture(p topic.Partition, e entry) error {
+	m.cfg.Cleaner.Pause(p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := e.dir.failure(); err != nil {
+		m.cfg.Cleaner.Resume(p)
 		return err
 	}
 	m.mu.futures[p] = e
@@ -74,6 +78,7 @@ func (m *Manager) takeFuture(p topic.Partition) (entry, bool) {
 	if ok {
 		delete(m.mu.futures, p)
 		e.dir.logCount--
+		m.cfg.Cleaner.Resume(p)
 	}
 	return e, ok
 }
@@ -181,7 +186,7 @@ func (m *Manager) promote(p topic.Partition) (*commitlog.Log, error) {
 	if m.closed || !moving || !ok || future.log.Offsets().End != live.log.Offsets().End {
 		return nil, nil
 	}
-	if err := m.nameCopy(p, live.log.Offsets(), future); err != nil {
+	if err := m.nameCopy(p, live, future); err != nil {
 		m.failSoon(future.dir, err)
 		return nil, err
 	}
@@ -193,10 +198,15 @@ func (m *Manager) promote(p topic.Partition) (*commitlog.Log, error) {
 	m.mu.logs[p] = entry{future.log, future.dir, -1}
 	live.dir.logCount--
 	m.mu.Unlock()
+	m.cfg.Cleaner.Resume(p)
 	if err := m.unmark(future.dir.file(p.String())); err != nil {
 		m.failSoon(future.dir, err)
 	}
-	if err := m.writeCheckpoints(live.dir, recoveryPoints, logStarts, highWatermarks); err != nil {
+	err := m.writeCheckpoints(live.dir, recoveryPoints, logStarts, highWatermarks)
+	if err == nil {
+		err = m.cfg.Cleaner.Forget(live.dir.path, p)
+	}
+	if err != nil {
 		m.failSoon(live.dir, err)
 	}
 	m.logger.Info("moved", "partition", p, "from", live.dir.path, "to", future.dir.path)
@@ -204,15 +214,19 @@ func (m *Manager) promote(p topic.Partition) (*commitlog.Log, error) {
 }
 
 // nameCopy brings a copy that is complete to disk and gives it the plain name, marked.
-func (m *Manager) nameCopy(p topic.Partition, live *commitlog.Offsets, future entry) error {
-	future.log.SetHighWatermark(live.HighWatermark)
-	if err := future.log.IncrementLogStart(live.LogStart); err != nil {
+func (m *Manager) nameCopy(p topic.Partition, live, future entry) error {
+	o := live.log.Offsets()
+	future.log.SetHighWatermark(o.HighWatermark)
+	if err := future.log.IncrementLogStart(o.LogStart); err != nil {
 		return err
 	}
 	if err := future.log.Flush(); err != nil {
 		return err
 	}
 	if err := m.writeCheckpoints(future.dir, recoveryPoints, logStarts, highWatermarks); err != nil {
+		return err
+	}
+	if err := m.cfg.Cleaner.Carry(p, live.dir.path, future.dir.path); err != nil {
 		return err
 	}
 	if err := vfs.WriteFileAtomic(m.cfg.FS, filepath.Join(future.log.Dir(), copyName), nil); err != nil {

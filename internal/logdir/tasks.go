@@ -74,18 +74,28 @@ func (m *Manager) every(ctx context.Context, interval time.Duration, step func(n
 	})
 }
 
-// retain is the task kafka-log-retention: it drops old segments. A log that fails at it
-// takes its directory offline itself.
+// retain is the task kafka-log-retention: it drops old segments of logs that are not
+// compacted; of those that are, the cleaner does.
 func (m *Manager) retain(now time.Time) {
 	for _, e := range append(m.entries(), m.futures(nil)...) {
-		l, p := e.log, e.log.Partition()
-		n, err := l.DeleteOldSegments(now)
-		switch {
-		case err != nil && l.Failed() == nil:
-			m.logger.Error("retention", "partition", p, "err", err)
-		case n > 0:
-			m.logger.Debug("old segments deleted", "partition", p, "segments", n)
+		if e.log.Config().Compact {
+			continue
 		}
+		m.cfg.Cleaner.Pause(e.log.Partition()) // it may become compacted any moment
+		m.retainLog(e.log, now)
+		m.cfg.Cleaner.Resume(e.log.Partition())
+	}
+}
+
+// retainLog drops old segments of a log. One that fails at it takes its directory offline
+// itself.
+func (m *Manager) retainLog(l *commitlog.Log, now time.Time) {
+	n, err := l.DeleteOldSegments(now)
+	switch {
+	case err != nil && l.Failed() == nil:
+		m.logger.Error("retention", "partition", l.Partition(), "err", err)
+	case n > 0:
+		m.logger.Debug("old segments deleted", "partition", l.Partition(), "segments", n)
 	}
 }
 
