@@ -171,7 +171,7 @@ func settledTree(t *testing.T, dir string) map[string]int64 {
 func copyTree(t *testing.T, to, from string) {
 	t.Helper()
 	for ctx := testContext(t); ; {
-		err := os.CopyFS(to, os.DirFS(from))
+		err := os.CopyFS(to, withoutSockets{os.DirFS(from)})
 		if err == nil {
 			return
 		}
@@ -182,6 +182,14 @@ func copyTree(t *testing.T, to, from string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// withoutSockets is a directory without what cannot be copied.
+type withoutSockets struct{ fs.FS }
+
+func (f withoutSockets) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(f.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Type() == fs.ModeSocket }), err
 }
 
 func walk(dir string) (map[string]int64, error) {

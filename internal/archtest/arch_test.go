@@ -24,7 +24,8 @@ var order = [][]string{
 	{"internal/replica"},
 	{"internal/wire"},
 	{"internal/coordinator"},
-	{"internal/api", "internal/web"},
+	{"internal/api"},
+	{"internal/web"},
 	{"internal/broker"},
 	{".", "gregortest"}, // "." is the package gregor itself
 	{"cmd", "conformance", "bench"},

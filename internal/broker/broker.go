@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -19,6 +21,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/internal/web"
 	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -35,7 +38,10 @@ type Broker struct {
 	logger   *slog.Logger
 	settings *settings
 
+	state      atomic.Int32 // a web.State
 	listeners  []listener
+	http       net.Listener // nil: none is configured
+	web        *web.Server
 	logs       *logdir.Manager
 	quorum     *quorum.Quorum
 	controller *controller.Controller
@@ -53,19 +59,22 @@ type Broker struct {
 // Start starts every part. On error nothing is left running.
 func Start(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{logger: o.Logger, done: make(chan struct{})}
+	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
-		b.bind, b.openLogDirs, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+		b.bind, b.openLogDirs, b.serveWeb, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {
 			return nil, errors.Join(err, b.stop(context.WithoutCancel(ctx)))
 		}
 	}
+	b.setState(web.Running)
 	return b, nil
 }
 
 // Close stops every part, the last one first.
 func (b *Broker) Close(ctx context.Context) error {
+	b.setState(web.ShuttingDown)
 	err := b.stop(ctx)
 	b.fail(nil)
 	return errors.Join(err, b.failure)
@@ -104,7 +113,7 @@ func (b *Broker) bind(_ context.Context, c *config.Broker) error {
 		closeAll(b.listeners) // the server has closed them already if it got to serve
 		return nil
 	})
-	return nil
+	return b.bindWeb(c)
 }
 
 func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
@@ -120,6 +129,7 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 		return err
 	}
 	b.settings = newSettings(c, b.logs.NodeID(), b.logger)
+	b.onStop(b.stopWeb) // the last to go: closing logs can be watched as well
 	b.onStop(b.logs.Close)
 	return nil
 }
@@ -217,6 +227,7 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 }
 
 func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
+	b.setState(web.Recovery)
 	img := b.quorum.Image()
 	nodeID := b.logs.NodeID()
 	return b.logs.Load(ctx, logdir.LoadOptions{

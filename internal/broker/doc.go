@@ -5,6 +5,7 @@
 //
 //	listen      bind the addresses, so that a taken port is an error before anything changes
 //	logdir      lock the directories, meta.properties
+//	web         metrics, health and gregor.sock, so that what follows can be watched
 //	quorum      the metadata image, from the committed log
 //	register    this broker in the metadata, if anything about it is new
 //	logdir      load the logs, with the configs that the image has for their topics

@@ -66,8 +66,9 @@ func (b *Broker) checkStatic() error {
 	if acks, ok := b.static["offsets.commit.required.acks"]; ok && acks != "-1" {
 		return fmt.Errorf("offsets.commit.required.acks=%s: gregor acknowledges offsets when all in-sync replicas have them; want -1, or leave it out", acks)
 	}
-	if _, err := b.Listeners(); err != nil {
+	if _, err := b.HTTPListener(); err != nil {
 		return err
 	}
-	return nil
+	_, err := b.Listeners()
+	return err
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -104,24 +105,50 @@ func parseEndpoints(key string, items []string) ([]Listener, error) {
 }
 
 func parseEndpoint(item string) (Listener, error) {
-	const want = "want NAME://host:port"
 	name, address, ok := strings.Cut(item, "://")
 	if !ok || name == "" {
-		return Listener{}, fmt.Errorf("%s", want)
+		return Listener{}, errors.New("want NAME://host:port")
 	}
+	host, port, err := parseHostPort(address)
+	if err != nil {
+		return Listener{}, fmt.Errorf("want NAME://%w", err)
+	}
+	return Listener{Name: strings.ToUpper(name), Host: host, Port: port}, nil
+}
+
+// Errors of parseHostPort say what an address should be.
+var (
+	errHostPort = errors.New("host:port")
+	errPort     = errors.New("host:port, the port at most 65535")
+)
+
+// parseHostPort reads host:port; the host is "" for all interfaces.
+func parseHostPort(address string) (host string, port int, err error) {
 	u, err := url.Parse("x://" + address)
 	if err != nil || u.Host != address || u.Port() == "" {
-		return Listener{}, fmt.Errorf("%s", want)
+		return "", 0, errHostPort
 	}
-	port, err := strconv.Atoi(u.Port())
+	port, err = strconv.Atoi(u.Port())
 	if err != nil || port > 65535 {
-		return Listener{}, fmt.Errorf("%s, the port at most 65535", want)
+		return "", 0, errPort
 	}
-	l := Listener{Name: strings.ToUpper(name), Host: u.Hostname(), Port: port}
-	if isWildcard(l.Host) {
-		l.Host = ""
+	if host = u.Hostname(); isWildcard(host) {
+		host = ""
 	}
-	return l, nil
+	return host, port, nil
+}
+
+// HTTPListener reads gregor.http.listener: what to listen on, "" for nothing.
+func (b *Broker) HTTPListener() (string, error) {
+	address := b.String("gregor.http.listener")
+	if address == "" {
+		return "", nil
+	}
+	host, port, err := parseHostPort(address)
+	if err != nil {
+		return "", &ValueError{Key: "gregor.http.listener", Value: address, Want: err.Error()}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
 func isWildcard(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }

@@ -49,5 +49,27 @@ func TestListenerErrors(t *testing.T) {
 	f("listeners=CONTROLLER://:1\ncontroller.listener.names=CONTROLLER", "listeners=CONTROLLER://:1: want at least one listener for clients, not named by controller.listener.names")
 	f("advertised.listeners=PLAINTEXT://0.0.0.0:9092", `advertised.listeners: "PLAINTEXT://0.0.0.0:9092": clients cannot connect to that address: want a host name or address of this machine`)
 	f("advertised.listeners=OTHER://a:9092", "advertised.listeners: listener OTHER is not in listeners")
+	f("gregor.http.listener=9644", "gregor.http.listener=9644: want host:port")
+	f("gregor.http.listener=HTTP://localhost:9644", "gregor.http.listener=HTTP://localhost:9644: want host:port")
+	f("gregor.http.listener=localhost:99999", "gregor.http.listener=localhost:99999: want host:port, the port at most 65535")
 	f("listener.security.protocol.map=A", `listener.security.protocol.map=A: "A": want NAME:PROTOCOL with each name once`)
+}
+
+func TestHTTPListener(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		b, _, err := Parse(strings.NewReader(text), "server.properties", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.HTTPListener(); err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+	f("", "")
+	f("gregor.http.listener=", "")
+	f("gregor.http.listener=127.0.0.1:9644", "127.0.0.1:9644")
+	f("gregor.http.listener=[::1]:9644", "[::1]:9644")
+	f("gregor.http.listener=0.0.0.0:9644", ":9644")
+	f("gregor.http.listener=:0", ":0")
 }

@@ -1,0 +1,70 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/web"
+)
+
+func (b *Broker) setState(s web.State) { b.state.Store(int32(s)) }
+
+// bindWeb takes the address of gregor.http.listener, if one is set.
+func (b *Broker) bindWeb(c *config.Broker) error {
+	address, err := c.HTTPListener()
+	if address == "" || err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("gregor.http.listener: %w", err)
+	}
+	b.http = l
+	b.onStop(func(context.Context) error {
+		l.Close() // the server has closed it already if it got to serve
+		return nil
+	})
+	return nil
+}
+
+// serveWeb begins to answer for health and metrics. A log directory that cannot hold a
+// socket, or has too long a path for one, is no reason not to serve clients.
+func (b *Broker) serveWeb(context.Context, *config.Broker) error {
+	b.web = web.New(b.logger, b.health)
+	if first := b.logs.Dirs()[0]; first.Online { // and locked
+		if err := b.web.ServeSocket(first.Path); err != nil {
+			b.logger.Warn("gregor's own commands cannot reach this broker", "err", err)
+		}
+	}
+	if b.http != nil {
+		b.web.ServeTCP(b.http)
+	}
+	return nil
+}
+
+func (b *Broker) stopWeb(ctx context.Context) error {
+	if b.web == nil {
+		return nil
+	}
+	return b.web.Shutdown(ctx)
+}
+
+func (b *Broker) health() web.Health {
+	h := web.Health{State: web.State(b.state.Load())}
+	for _, d := range b.logs.Dirs() {
+		if !d.Online {
+			h.Reasons = append(h.Reasons, fmt.Sprintf("log directory %s is offline: %v", d.Path, d.Err))
+		}
+	}
+	return h
+}
+
+// HTTPAddr is the host:port of /metrics and /health, or "" if they are not served on TCP.
+func (b *Broker) HTTPAddr() string {
+	if b.http == nil {
+		return ""
+	}
+	return b.http.Addr().String()
+}
