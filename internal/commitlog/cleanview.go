@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -38,50 +39,120 @@ type producerEnd struct {
 
 // CleanView returns the log as it is. The caller releases it.
 func (l *Log) CleanView() *CleanView {
+	l.pins.hold()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.offsets.Load()
-	v := &CleanView{
+	return &CleanView{
 		LogStart: o.LogStart, LastStable: o.LastStable, HighWatermark: o.HighWatermark, End: o.End,
 		Segments:    o.CleanSegments(),
 		log:         l,
 		truncations: l.mu.truncations,
-		producers:   make(map[int64]producerEnd, len(l.mu.producers.producers)),
+		producers:   l.mu.producers.ends(),
 	}
-	for id, p := range l.mu.producers.producers {
+}
+
+// ends says of each producer where it stands.
+func (s *ProducerState) ends() map[int64]producerEnd {
+	ends := make(map[int64]producerEnd, len(s.producers))
+	for id, p := range s.producers {
 		end := producerEnd{epoch: p.epoch, lastOffset: -1}
 		if p.count > 0 {
 			end.lastOffset = p.batches[p.newest].lastOffset
 		}
-		v.producers[id] = end
+		ends[id] = end
 	}
-	return v
+	return ends
 }
 
-// CleanSegments describes the segments of a state as the cleaner sees them, oldest first. It
-// takes no lock, and the files may be gone already.
-func (o *Offsets) CleanSegments() []CleanSegment {
-	list := make([]CleanSegment, len(o.segments))
-	for i, s := range o.segments {
-		list[i] = CleanSegment{Segment: s, Next: o.End, Bytes: s.Size()}
-		if i > 0 {
-			list[i-1].Next = s.BaseOffset()
+// Release lets go of the files. It is called once.
+func (v *CleanView) Release() { v.log.pins.release() }
+
+// Active returns the active segment.
+func (v *CleanView) Active() CleanSegment { return v.Segments[len(v.Segments)-1] }
+
+// Between returns the segments that may have offsets in [start, end): from the one that holds
+// start to the last one that begins below end.
+func (v *CleanView) Between(start, end int64) []CleanSegment {
+	from, to := 0, 0
+	for i, s := range v.Segments {
+		if s.BaseOffset() <= start {
+			from = i
+		}
+		if s.BaseOffset() < end {
+			to = i + 1
 		}
 	}
-	return list
+	return v.Segments[min(from, to):to]
 }
 
-// Release lets go of the files.
-func (v *CleanView) Release() {}
-
-// ActiveBase returns the base offset of the active segment.
-func (v *CleanView) ActiveBase() int64 { return v.Segments[len(v.Segments)-1].BaseOffset() }
-
-// SegmentsTo returns the segments that begin below an offset.
-func (v *CleanView) SegmentsTo(offset int64) []CleanSegment {
-	n := slices.IndexFunc(v.Segments, func(s CleanSegment) bool { return s.BaseOffset() >= offset })
-	if n < 0 {
-		n = len(v.Segments)
+// EndsProducer reports whether a batch of a producer is what its state is made from after a
+// restart, and so must stay, if only its header: its last data batch, or of a producer that
+// wrote markers alone, a marker of its epoch. Producers that have expired have none.
+func (v *CleanView) EndsProducer(id int64, epoch int16, lastOffset int64, control bool) bool {
+	end, ok := v.producers[id]
+	switch {
+	case !ok || id < 0:
+		return false
+	case end.lastOffset >= 0:
+		return lastOffset == end.lastOffset
 	}
-	return v.Segments[:n]
+	return control && epoch == end.epoch
+}
+
+// Aborted returns the aborted transactions that may have records in [start, end), in the order
+// of their markers.
+func (v *CleanView) Aborted(start, end int64) (list []segment.AbortedTxn, err error) {
+	for _, s := range v.Between(start, v.End+1) {
+		more, done, err := s.Aborted(start, end)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+		if done {
+			break
+		}
+	}
+	return slices.Clip(list), nil
+}
+
+// pins keep the files of segments that have left the log until no view needs them.
+type pins struct {
+	mu      sync.Mutex
+	views   int
+	waiting []func()
+}
+
+func (p *pins) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.views++
+}
+
+func (p *pins) release() {
+	p.mu.Lock()
+	p.views--
+	if p.views < 0 {
+		panic("BUG: view of a log released twice")
+	}
+	var todo []func()
+	if p.views == 0 {
+		todo, p.waiting = p.waiting, nil
+	}
+	p.mu.Unlock()
+	for _, f := range todo {
+		f()
+	}
+}
+
+// whenFree calls f when there is no view: now or at the end of a Release.
+func (p *pins) whenFree(f func()) {
+	p.mu.Lock()
+	if p.views > 0 {
+		p.waiting = append(p.waiting, f)
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	f()
 }

@@ -115,6 +115,7 @@ type Log struct {
 
 	epochs *EpochCache
 	flush  flusher
+	pins   pins
 
 	bytesCut atomic.Int64
 	disk     *Disk

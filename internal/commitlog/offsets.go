@@ -129,3 +129,16 @@ func (t *trail) find(offset int64) (position, bool) {
 }
 
 func (t *trail) clear() { *t = trail{} }
+
+// CleanSegments describes the segments as the cleaner sees them, oldest first. It takes no
+// lock, and the files may have left the log meanwhile.
+func (o *Offsets) CleanSegments() []CleanSegment {
+	list := make([]CleanSegment, len(o.segments))
+	for i, s := range o.segments {
+		list[i] = CleanSegment{Segment: s, Next: o.End, Bytes: s.Size()}
+		if i > 0 {
+			list[i-1].Next = s.BaseOffset()
+		}
+	}
+	return list
+}

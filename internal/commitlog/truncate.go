@@ -162,17 +162,24 @@ func (l *Log) retire(dir string, segments []*segment.Segment) error {
 			return err
 		}
 	}
+	l.removeLater(segments)
+	return nil
+}
+
+// removeLater deletes files that are renamed to .deleted, after file.delete.delay.ms and when
+// no view needs them.
+func (l *Log) removeLater(segments []*segment.Segment) {
 	if len(segments) == 0 {
-		return nil
+		return
 	}
 	delay := time.Duration(l.config.Load().FileDeleteDelayMs) * time.Millisecond
-	l.deleteLater(delay, func() {
+	remove := func() {
 		l.awaitSync() // one that runs may still have the segments
 		for _, s := range segments {
 			if err := s.Remove(); err != nil {
 				l.logger.Warn("file not deleted", "partition", l.partition, "err", err)
 			}
 		}
-	})
-	return nil
+	}
+	l.deleteLater(delay, func() { l.pins.whenFree(remove) })
 }
