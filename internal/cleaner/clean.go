@@ -32,6 +32,8 @@ type Plan struct {
 	CleanedBytes, DirtyBytes int64 // sizes of the segments below FirstDirty, and of the others
 
 	Strategy Strategy
+
+	Progress *Progress // nil: nobody looks
 }
 
 // A Result says what a cleaning did.

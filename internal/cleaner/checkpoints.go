@@ -1,0 +1,121 @@
+package cleaner
+
+import (
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"sync"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// checkpoints holds the file cleaner-offset-checkpoint of each log directory: up to where each
+// log was cleaned. A file is read when it is asked for the first time, and written whole with
+// each change. What makes no sense counts as empty, and the logs are cleaned from their start.
+// It is safe for concurrent use; the mutex is held across the writing of a file.
+type checkpoints struct {
+	fs     vfs.FS
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	dirs   map[string]map[topic.Partition]int64
+	failed map[string]bool // directories that are offline: nothing is written there
+}
+
+func newCheckpoints(fsys vfs.FS, logger *slog.Logger) *checkpoints {
+	return &checkpoints{fs: fsys, logger: logger, dirs: make(map[string]map[topic.Partition]int64), failed: make(map[string]bool)}
+}
+
+// get returns where the last cleaning of a log ended, or noCheckpoint.
+func (c *checkpoints) get(dir string, p topic.Partition) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if offset, ok := c.loadLocked(dir)[p]; ok {
+		return offset
+	}
+	return noCheckpoint
+}
+
+// set notes where cleanings ended.
+func (c *checkpoints) set(dir string, offsets map[topic.Partition]int64) error {
+	return c.change(dir, func(entries map[topic.Partition]int64) { maps.Copy(entries, offsets) })
+}
+
+// lower notes that a log ends at offset.
+func (c *checkpoints) lower(dir string, p topic.Partition, offset int64) error {
+	return c.change(dir, func(entries map[topic.Partition]int64) {
+		if old, ok := entries[p]; ok {
+			entries[p] = min(old, offset)
+		}
+	})
+}
+
+// forget drops logs: one created under the same name must not inherit their offsets.
+func (c *checkpoints) forget(dir string, partitions ...topic.Partition) error {
+	return c.change(dir, func(entries map[topic.Partition]int64) {
+		for _, p := range partitions {
+			delete(entries, p)
+		}
+	})
+}
+
+// retain drops what is not kept, in memory only: the next write tells the file.
+func (c *checkpoints) retain(dir string, keep func(topic.Partition) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.loadLocked(dir), func(p topic.Partition, _ int64) bool { return !keep(p) })
+}
+
+// carry copies a log's entry to another directory.
+func (c *checkpoints) carry(p topic.Partition, from, to string) error {
+	offset := c.get(from, p)
+	if offset == noCheckpoint {
+		return c.forget(to, p)
+	}
+	return c.set(to, map[topic.Partition]int64{p: offset})
+}
+
+// dropDir forgets a directory that is offline.
+func (c *checkpoints) dropDir(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed[dir] = true
+	delete(c.dirs, dir)
+}
+
+// change changes the entries of a directory and writes the file, if it made a difference.
+func (c *checkpoints) change(dir string, change func(map[topic.Partition]int64)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed[dir] {
+		return nil
+	}
+	entries := c.loadLocked(dir)
+	next := maps.Clone(entries)
+	change(next)
+	if maps.Equal(entries, next) {
+		return nil
+	}
+	if err := checkpoint.WriteOffsets(c.fs, c.path(dir), next); err != nil {
+		return err
+	}
+	c.dirs[dir] = next
+	return nil
+}
+
+func (c *checkpoints) loadLocked(dir string) map[topic.Partition]int64 {
+	if entries, ok := c.dirs[dir]; ok {
+		return entries
+	}
+	entries, err := checkpoint.ReadOffsets(c.fs, c.path(dir))
+	if err != nil {
+		c.logger.Error("checkpoint ignored, compacted logs are cleaned from their start", "file", c.path(dir), "err", err)
+		entries = make(map[topic.Partition]int64)
+	}
+	c.dirs[dir] = entries
+	return entries
+}
+
+func (c *checkpoints) path(dir string) string { return filepath.Join(dir, checkpoint.CleanerOffsets) }

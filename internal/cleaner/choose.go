@@ -1,0 +1,187 @@
+package cleaner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A Skip says why a compacted log is not cleaned now.
+type Skip string
+
+// The reasons, in the order in which they are looked at.
+const (
+	SkipBusy        Skip = "something is under way or it is paused"
+	SkipUncleanable Skip = "uncleanable"
+	SkipNothing     Skip = "nothing to clean below the active segment"
+	SkipHeld        Skip = "what is dirty is held back"
+	SkipRatio       Skip = "dirty ratio not above min.cleanable.dirty.ratio"
+)
+
+// A candidate is a compacted log with its assessment.
+type candidate struct {
+	log *commitlog.Log
+	dir string
+	assessment
+}
+
+func (c *candidate) partition() topic.Partition { return c.log.Partition() }
+
+// A choice is the outcome of a look at all compacted logs.
+type choice struct {
+	at       time.Time
+	best     *candidate // nil: none is eligible
+	skipped  map[Skip]int
+	dirtiest float64       // the highest ratio
+	overdue  time.Duration // by how much max.compaction.lag.ms is exceeded at most
+}
+
+// choose is storage-format 8.2: the log with the highest ratio of those that are due.
+func (m *Manager) choose(now time.Time) choice {
+	found := choice{at: now, skipped: make(map[Skip]int)}
+	corrected := make(map[string]map[topic.Partition]int64)
+	for l, dir := range m.logs.Placed() {
+		if !l.Config().Compact || l.Size() == 0 {
+			continue
+		}
+		c, skip := m.look(l, dir, now)
+		if c != nil {
+			found.dirtiest = max(found.dirtiest, c.ratio)
+			if c.must {
+				found.overdue = max(found.overdue, now.Sub(c.mustFrom))
+			}
+			if c.corrected {
+				add(corrected, dir, l.Partition(), c.firstDirty)
+			}
+		}
+		switch {
+		case skip != "":
+			found.skipped[skip]++
+		case found.best == nil || c.ratio > found.best.ratio:
+			found.best = c
+		}
+	}
+	m.correct(corrected)
+	return found
+}
+
+func add(m map[string]map[topic.Partition]int64, dir string, p topic.Partition, offset int64) {
+	if m[dir] == nil {
+		m[dir] = make(map[topic.Partition]int64)
+	}
+	m[dir][p] = offset
+}
+
+// look assesses one log. The candidate is nil if that was not possible.
+func (m *Manager) look(l *commitlog.Log, dir string, now time.Time) (*candidate, Skip) {
+	p := l.Partition()
+	if t, paused := m.states.running(p); t != nil || paused {
+		return nil, SkipBusy
+	}
+	if m.uncleanable(dir, p) != nil {
+		return nil, SkipUncleanable
+	}
+	c := &candidate{log: l, dir: dir}
+	var err error
+	s, config := shapeOf(l), l.Config()
+	if c.assessment, err = assess(s, m.checkpoints.get(dir, p), &config, now); err != nil {
+		m.failed(p, l, dir, err)
+		return nil, SkipUncleanable
+	}
+	return c, c.skip(s)
+}
+
+// skip says why the log is not eligible, "" if it is.
+func (a *assessment) skip(s *shape) Skip {
+	switch {
+	case a.eligible:
+		return ""
+	case a.cleanableBytes > 0:
+		return SkipRatio
+	case a.limit != limitActive && a.firstDirty < s.active().base:
+		return SkipHeld
+	}
+	return SkipNothing
+}
+
+// shapeOf describes a log as it is.
+func shapeOf(l *commitlog.Log) *shape {
+	o := l.Offsets()
+	s := &shape{logStart: o.LogStart, lastStable: o.LastStable, highWatermark: o.HighWatermark, end: o.End}
+	for _, seg := range o.CleanSegments() {
+		s.segments = append(s.segments, stretch{
+			base: seg.BaseOffset(), next: seg.Next, bytes: seg.Bytes, largest: seg.LargestTimestamp, first: seg.FirstTimestamp,
+		})
+	}
+	return s
+}
+
+// correct writes checkpoints that were outside their logs: after a deletion of records, or a
+// crash. (KAFKA-6266, KAFKA-8764, KAFKA-9826.)
+func (m *Manager) correct(corrected map[string]map[topic.Partition]int64) {
+	for dir, offsets := range corrected {
+		for p, offset := range offsets {
+			m.logger.Info("first dirty offset is set to the log start", "partition", p, "offset", offset)
+		}
+		if err := m.checkpoints.set(dir, offsets); err != nil {
+			m.failDir(dir, err)
+		}
+	}
+}
+
+// claim gives the best log to a cleaning under ctx, or returns nil if none is due.
+func (m *Manager) claim(ctx context.Context) *cleaning {
+	m.choosing.Lock()
+	defer m.choosing.Unlock()
+	found := m.choose(m.now())
+	m.mu.Lock()
+	m.mu.lastChoice = found
+	m.mu.Unlock()
+	if found.best == nil {
+		return nil
+	}
+	run := m.newCleaning(ctx, found.best.log, found.best.dir, found.best.plan())
+	if !m.begin(run) {
+		run.cancel()
+		return nil
+	}
+	return run
+}
+
+// failed decides what an error at a log means: bytes that are wrong set the log aside, a
+// failed operation takes the directory offline, and nothing is wrong if the log is gone.
+func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err error) {
+	placed, _ := m.logs.Place(p)
+	switch {
+	case l.Failed() != nil || placed != l:
+		m.logger.Debug("log has gone while it was cleaned", "partition", p, "err", err)
+	case vfs.IsFull(err):
+		m.logger.Error("no room to clean", "partition", p, "err", err)
+	case isEnvironment(err):
+		m.logger.Error("cleaning", "partition", p, "err", err)
+		m.failDir(dir, err)
+	default:
+		m.logger.Error("log is not cleaned any more until the next start", "partition", p, "err", err)
+		m.mu.Lock()
+		m.setUncleanableLocked(dir, p, err)
+		m.mu.Unlock()
+	}
+}
+
+func isEnvironment(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path || link
+}
+
+func (m *Manager) failDir(dir string, cause error) {
+	if err := m.logs.Fail(dir, cause); err != nil {
+		m.logger.Error("directory cannot be taken offline", "dir", dir, "err", err)
+	}
+}

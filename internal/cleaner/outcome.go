@@ -1,0 +1,125 @@
+package cleaner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// An Outcome says how a cleaning ended, or several of one log, one behind the other, that
+// somebody asked for.
+type Outcome struct {
+	Partition string    `json:"partition"`
+	Started   time.Time `json:"started"`
+	TookMs    int64     `json:"tookMs"`
+	Rounds    int       `json:"rounds"`
+	Forced    bool      `json:"forced,omitempty"`
+	Error     string    `json:"error,omitempty"`
+
+	FirstDirty  int64   `json:"firstDirty"` // offsets [FirstDirty, EndOffset) are clean now
+	EndOffset   int64   `json:"endOffset"`
+	BytesBefore int64   `json:"bytesBefore"` // of the whole log
+	BytesAfter  int64   `json:"bytesAfter"`
+	Rate        float64 `json:"bytesPerSecond"` // read and written
+
+	BytesRead      int64   `json:"bytesRead"` // in both phases
+	BytesWritten   int64   `json:"bytesWritten"`
+	RecordsRead    int64   `json:"recordsRead"`
+	RecordsKept    int64   `json:"recordsKept"`
+	MapKeys        int64   `json:"mapKeys"`
+	MapUtilization float64 `json:"mapUtilization"`
+	Damaged        int     `json:"damagedSegments,omitempty"`
+
+	Removed Removed `json:"removed"`
+}
+
+// Removed counts records that went, by reason.
+type Removed struct {
+	Superseded int64 `json:"superseded"` // a later record has the same key
+	Tombstones int64 `json:"tombstones"` // older than delete.retention.ms
+	Aborted    int64 `json:"aborted"`    // of aborted transactions
+	Keyless    int64 `json:"keyless"`
+	Markers    int64 `json:"markers"` // of transactions that have no records left
+}
+
+func (r *Removed) add(o Removed) {
+	r.Superseded += o.Superseded
+	r.Tombstones += o.Tombstones
+	r.Aborted += o.Aborted
+	r.Keyless += o.Keyless
+	r.Markers += o.Markers
+}
+
+// newOutcome describes a cleaning that ended at a time.
+func newOutcome(c *cleaning, r *Result, before, after int64, ended time.Time, err error) *Outcome {
+	took := ended.Sub(c.started)
+	out := &Outcome{
+		Partition: c.log.Partition().String(), Started: c.started, TookMs: took.Milliseconds(), Rounds: 1, Forced: c.forced,
+		FirstDirty: c.plan.FirstDirty, EndOffset: r.EndOffset, BytesBefore: before, BytesAfter: after,
+		BytesRead: r.MapBytesRead + r.BytesRead, BytesWritten: r.BytesWritten,
+		RecordsRead: r.RecordsRead, RecordsKept: r.RecordsWritten,
+		MapKeys: r.MapEntries, Damaged: r.Damaged,
+		Removed: Removed{r.Superseded, r.Tombstones, r.Aborted, r.Keyless, r.Markers},
+	}
+	if r.MapSlots > 0 {
+		out.MapUtilization = float64(r.MapEntries) / float64(r.MapSlots)
+	}
+	if took > 0 {
+		out.Rate = float64(out.BytesRead+out.BytesWritten) / took.Seconds()
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// then adds a cleaning that followed.
+func (o *Outcome) then(next *Outcome) {
+	took := float64(o.TookMs)*o.Rate + float64(next.TookMs)*next.Rate
+	o.TookMs += next.TookMs
+	if o.TookMs > 0 {
+		o.Rate = took / float64(o.TookMs)
+	}
+	o.Rounds += next.Rounds
+	o.Error, o.EndOffset, o.BytesAfter = next.Error, next.EndOffset, next.BytesAfter
+	o.BytesRead += next.BytesRead
+	o.BytesWritten += next.BytesWritten
+	o.RecordsRead += next.RecordsRead
+	o.RecordsKept = next.RecordsKept
+	o.MapKeys += next.MapKeys
+	o.MapUtilization = max(o.MapUtilization, next.MapUtilization)
+	o.Damaged = next.Damaged
+	o.Removed.add(next.Removed)
+}
+
+// Totals count cleanings since the start.
+type Totals struct {
+	Cleanings, Aborted, Failed int64
+	BytesRead, BytesWritten    int64
+	RecordsRead, RecordsKept   int64
+	Removed                    Removed
+}
+
+// note remembers the outcome of a cleaning.
+func (m *Manager) note(p topic.Partition, out *Outcome, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := &m.mu.totals
+	switch {
+	case err == nil:
+		t.Cleanings++
+		m.mu.history[p] = out
+	case errors.Is(err, context.Canceled):
+		t.Aborted++
+	default:
+		t.Failed++
+		m.mu.history[p] = out
+	}
+	t.BytesRead += out.BytesRead
+	t.BytesWritten += out.BytesWritten
+	t.RecordsRead += out.RecordsRead
+	t.RecordsKept += out.RecordsKept
+	t.Removed.add(out.Removed)
+}

@@ -1,0 +1,58 @@
+package cleaner
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Progress is how far a cleaning has come. The cleaning adds to it after each chunk, and
+// anybody may look. The zero value is the beginning.
+type Progress struct {
+	MapBytes     atomic.Int64 // read to build the map
+	ReadBytes    atomic.Int64 // read to rewrite
+	WrittenBytes atomic.Int64
+	Records      atomic.Int64 // read to rewrite
+}
+
+// A ProgressReport is a Progress at one moment, with what is to be expected.
+type ProgressReport struct {
+	Phase          string  `json:"phase"` // map or rewrite
+	MapBytes       int64   `json:"mapBytes"`
+	MapTotal       int64   `json:"mapTotalBytes"`
+	ReadBytes      int64   `json:"readBytes"`
+	ReadTotal      int64   `json:"readTotalBytes"`
+	WrittenBytes   int64   `json:"writtenBytes"`
+	Records        int64   `json:"records"`
+	ElapsedMs      int64   `json:"elapsedMs"`
+	BytesPerSecond float64 `json:"bytesPerSecond"` // read, in both phases
+	RemainingMs    int64   `json:"remainingMs"`    // -1: not known yet
+	Forced         bool    `json:"forced,omitempty"`
+}
+
+// report is a function of the counts, the plan and the time. If the map runs full it promises
+// more than this round will do.
+func (p *Progress) report(plan *Plan, elapsed time.Duration) ProgressReport {
+	r := ProgressReport{
+		Phase: "map", MapBytes: p.MapBytes.Load(), MapTotal: plan.DirtyBytes,
+		ReadBytes: p.ReadBytes.Load(), ReadTotal: plan.CleanedBytes + plan.DirtyBytes,
+		WrittenBytes: p.WrittenBytes.Load(), Records: p.Records.Load(), ElapsedMs: elapsed.Milliseconds(), RemainingMs: -1,
+	}
+	if r.ReadBytes > 0 {
+		r.Phase, r.MapTotal = "rewrite", r.MapBytes
+	}
+	done, total := r.MapBytes+r.ReadBytes, r.MapTotal+r.ReadTotal
+	if elapsed > 0 && done > 0 {
+		r.BytesPerSecond = float64(done) / elapsed.Seconds()
+		r.RemainingMs = int64(float64(max(total-done, 0)) / r.BytesPerSecond * 1000)
+	}
+	return r
+}
+
+// Done is the part that is done, 0 to 1.
+func (r *ProgressReport) Done() float64 {
+	total := r.MapTotal + r.ReadTotal
+	if total == 0 {
+		return 0
+	}
+	return min(float64(r.MapBytes+r.ReadBytes)/float64(total), 1)
+}

@@ -1,0 +1,199 @@
+package cleaner
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WriteText explains a report to a person, as of now.
+func (r *Report) WriteText(w io.Writer, now time.Time) error {
+	var b strings.Builder
+	for i := range r.Partitions {
+		r.Partitions[i].text(&b, r.Topic, now)
+	}
+	r.Cleaner.text(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Time) {
+	fmt.Fprintf(b, "%s-%d  %s in %d segments, in %s\n", topicName, p.Partition, bytesText(p.Bytes), p.Segments, p.Directory)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if !p.Compacted {
+		line("policy", "not compacted: cleanup.policy does not have compact")
+		return
+	}
+	line("clean", "%s, offsets %d to %d", bytesText(p.CleanBytes), p.LogStart, p.FirstDirty)
+	line("dirty", "%s that a cleaning may go through, offsets %d to %d", bytesText(p.CleanableBytes), p.FirstDirty, max(p.FirstDirty, p.FirstUncleanable))
+	line("held back", "%s from offset %d on: %s", bytesText(p.HeldBytes), p.FirstUncleanable, p.limitText(now))
+	line("ratio", "%s", p.ratioText())
+	line("next", "%s", p.nextText(now))
+	if p.Deleted {
+		line("retention", "cleanup.policy has delete too: old segments go as a whole, by retention.ms and retention.bytes")
+	}
+	if p.Progress != nil {
+		line("running", "%s", p.Progress.text())
+	}
+	if p.Last != nil {
+		for i, s := range p.Last.lines() {
+			line([]string{"last", "", ""}[min(i, 2)], "%s", s)
+		}
+	}
+}
+
+// limitText says who holds back what is held back.
+func (p *PartitionReport) limitText(now time.Time) string {
+	switch {
+	case p.Transaction != nil:
+		t := p.Transaction
+		return fmt.Sprintf("last stable offset %d, by a transaction of producer %d (epoch %d) open since %s (%s)",
+			p.LastStable, t.ProducerID, t.ProducerEpoch, t.Since.UTC().Format(time.RFC3339), agoText(now.Sub(t.Since)))
+	case p.YoungUntil != nil:
+		return fmt.Sprintf("%s, over in %s", p.Limit, durationText(p.YoungUntil.Sub(now)))
+	case p.Limit == string(limitTransaction):
+		return fmt.Sprintf("last stable offset %d, by a transaction that is not replicated yet", p.LastStable)
+	case p.Limit == string(limitHighWatermark):
+		return fmt.Sprintf("high watermark %d, replicas are behind", p.HighWatermark)
+	}
+	return "the active segment, which is never cleaned"
+}
+
+func (p *PartitionReport) ratioText() string {
+	s := fmt.Sprintf("%.2f dirty, limit %.2f (min.cleanable.dirty.ratio)", p.DirtyRatio, p.MinDirtyRatio)
+	if p.MissingBytes > 0 {
+		s += fmt.Sprintf(": %s more to go", bytesText(p.MissingBytes))
+	}
+	return s
+}
+
+func (p *PartitionReport) nextText(now time.Time) string {
+	switch {
+	case p.Uncleanable != "":
+		return "uncleanable until the next start or a forced clean: " + p.Uncleanable
+	case p.State == "paused":
+		return "paused: the log is being moved, truncated or deleted"
+	case p.State != "idle":
+		return p.State
+	case p.Due:
+		return "due, cleaned as soon as a thread is free"
+	case p.OverdueAt != nil && p.CleanableBytes > 0:
+		return fmt.Sprintf("not due: %s; due anyway in %s (max.compaction.lag.ms)", p.Skip, durationText(p.OverdueAt.Sub(now)))
+	}
+	return "not due: " + string(p.Skip)
+}
+
+func (o *Overview) text(b *strings.Builder) {
+	switch {
+	case !o.Enabled:
+		b.WriteString("cleaner  off (log.cleaner.enable=false): nothing is compacted, and compacted topics have no retention\n")
+		return
+	case o.Threads == 0:
+		b.WriteString("cleaner  off (log.cleaner.threads=0): nothing is compacted, and compacted topics have no retention\n")
+		return
+	}
+	fmt.Fprintf(b, "cleaner  %d threads, %d at work", o.Threads, len(o.Running))
+	if o.Next != nil {
+		fmt.Fprintf(b, ", next is %s (ratio %.2f)\n", o.Next.Partition, o.Next.DirtyRatio)
+	} else {
+		fmt.Fprintf(b, ", nothing else is due (next look within %s)\n", durationText(time.Duration(o.BackoffMs)*time.Millisecond))
+	}
+	for _, r := range o.Running {
+		fmt.Fprintf(b, "  %s  %s\n", r.Partition, r.Progress.text())
+	}
+	for _, skip := range slices.Sorted(maps.Keys(o.Skipped)) {
+		fmt.Fprintf(b, "  %d not due: %s\n", o.Skipped[skip], skip)
+	}
+}
+
+func (r *ProgressReport) text() string {
+	s := fmt.Sprintf("%s, %.0f%% after %s, %s/s", r.Phase, 100*r.Done(), durationText(time.Duration(r.ElapsedMs)*time.Millisecond), bytesText(int64(r.BytesPerSecond)))
+	if r.RemainingMs >= 0 {
+		s += ", " + durationText(time.Duration(r.RemainingMs)*time.Millisecond) + " left"
+	}
+	if r.Forced {
+		s += " (asked for)"
+	}
+	return s
+}
+
+// WriteText tells a person how a cleaning ended.
+func (o *Outcome) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s  %s\n", o.Partition, strings.Join(o.lines(), "\n"+strings.Repeat(" ", len(o.Partition)+2)))
+	return err
+}
+
+func (o *Outcome) lines() []string {
+	took := durationText(time.Duration(o.TookMs) * time.Millisecond)
+	if o.Error != "" {
+		return []string{fmt.Sprintf("%s: ended after %s: %s", o.Started.UTC().Format(time.RFC3339), took, o.Error)}
+	}
+	lines := []string{
+		fmt.Sprintf("%s: offsets %d to %d cleaned in %s, %s to %s, %s/s", o.Started.UTC().Format(time.RFC3339), o.FirstDirty, o.EndOffset,
+			took, bytesText(o.BytesBefore), bytesText(o.BytesAfter), bytesText(int64(o.Rate))),
+		fmt.Sprintf("%d records kept; removed: %s", o.RecordsKept, o.Removed.text()),
+	}
+	if o.Damaged > 0 {
+		lines = append(lines, fmt.Sprintf("%d segments have damage and were left as they are", o.Damaged))
+	}
+	return lines
+}
+
+func (r *Removed) text() string {
+	var parts []string
+	add := func(count int64, reason string) {
+		if count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count, reason))
+		}
+	}
+	add(r.Superseded, "superseded by later ones")
+	add(r.Tombstones, "tombstones older than delete.retention.ms")
+	add(r.Aborted, "of aborted transactions")
+	add(r.Keyless, "without key")
+	add(r.Markers, "transaction markers")
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// bytesText writes a size in the largest unit that leaves a digit in front of the point.
+func bytesText(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	x, i := float64(n)/1024, 0
+	for ; x >= 1024 && i < len(units)-1; i++ {
+		x /= 1024
+	}
+	return fmt.Sprintf("%.1f %s", x, units[i])
+}
+
+func durationText(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	days, rest := d/(24*time.Hour), d%(24*time.Hour)
+	if days == 0 {
+		return fmt.Sprintf("%dh%dm", rest/time.Hour, rest%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", days, rest/time.Hour)
+}
+
+func agoText(d time.Duration) string {
+	if d < 0 {
+		return "in the future"
+	}
+	return durationText(d) + " ago"
+}
