@@ -37,7 +37,9 @@
 //     unclean load never moves it up.
 //   - Files leave the log one at a time, each renamed to .deleted and durable before the
 //     next: oldest first for retention, newest first for truncation. So no crash leaves a
-//     hole, and a hole above the recovery point is data that a crash has lost.
+//     hole, and a hole above the recovery point is data that a crash has lost. Retention makes
+//     the name of the segment that is the first then durable before, so that a crash leaves
+//     one that says which offsets were in use.
 //   - Damage costs the batches that it hit and no others: the stretch from the end of the good
 //     batch in front to the start of the good one behind is in quarantine (see Quarantined).
 //     Offsets are never used twice. Only bad bytes with nothing good behind them are cut.

@@ -63,6 +63,11 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 		return 0, err
 	}
 	l.logger.Info("delete segments", "partition", l.partition, "count", len(gone), "last", gone[len(gone)-1].BaseOffset(), "reason", reason)
+	// The segment that the log now begins with may have a name that only memory knows. Without
+	// it a crash in the middle would leave no file that says where the log had come to.
+	if err := l.fs.SyncDir(dir); err != nil {
+		return 0, l.fail("delete segments", err)
+	}
 	if err := l.retire(dir, gone); err != nil {
 		return 0, l.fail("delete segments", err)
 	}

@@ -2,8 +2,11 @@ package commitlog
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // four segments of 100 bytes and 10 offsets, the last one active; times 1000, 2000, ...
@@ -93,4 +96,53 @@ func TestMustRoll(t *testing.T) {
 	// KAFKA-6388: an empty segment is never replaced by an empty segment.
 	f("", func(q *rollQuestion) { q.size, q.setSize, q.indexFull, q.largest = 0, 1000, true, 1<<40 })
 	f("offset range", func(q *rollQuestion) { q.size, q.last = 0, 1<<40 })
+}
+
+// TestRetentionCrash: whatever of a deletion reaches the disk, flushed offsets are not used
+// again, also when no file of the new first segment was synced before.
+func TestRetentionCrash(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		fsys := vfs.NewMem()
+		must(t, vfs.MkdirAll(fsys, "/data/t-0", 0o755))
+		must(t, fsys.SyncDir("/data"))
+		o := testOptions(fsys)
+		o.Background = func(func()) {} // what a roll leaves to be synced
+		l, err := Open(o)
+		must(t, err)
+		for range 1 + rng.IntN(3) {
+			mustAppend(t, l, spec{records: 5}.build(t))
+			must(t, l.Flush())
+			must(t, l.Roll())
+		}
+		flushed := l.Offsets().End
+		must(t, l.IncrementLogStart(flushed))
+		left := (*vfs.Mem)(nil)
+		countdown := rng.IntN(12)
+		fsys.SetHook(func(op vfs.Op) error {
+			if op.Kind.Changes() {
+				countdown--
+			}
+			if countdown < 0 && left == nil {
+				left = fsys.CrashClone(rng)
+			}
+			return nil
+		})
+		_, err = l.DeleteOldSegments(testTime)
+		must(t, err)
+		fsys.SetHook(nil)
+		if left == nil {
+			left = fsys.CrashClone(rng)
+		}
+		must(t, l.Close())
+		o = testOptions(left)
+		o.RecoveryPoint = flushed
+		if l, err = Open(o); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if end := l.Offsets().End; end < flushed {
+			t.Errorf("seed %d: log end %d after the crash, %d was flushed", seed, end, flushed)
+		}
+		must(t, l.Close())
+	}
 }
