@@ -165,19 +165,15 @@ func (a *assessment) plan() Plan {
 	return Plan{FirstDirty: a.firstDirty, FirstUncleanable: a.firstUncleanable, CleanedBytes: a.cleanBytes, DirtyBytes: a.cleanableBytes}
 }
 
-// forcedPlan is what a cleaning is to do that somebody asked for: what is dirty, or everything
-// again, for tombstones and markers whose time has come. ok is false if nothing may be touched.
-func (a *assessment) forcedPlan(s *shape) (p Plan, ok bool) {
-	p = a.plan()
-	if p.DirtyBytes == 0 {
-		p.FirstDirty, p.CleanedBytes = s.logStart, 0
-		for _, seg := range s.segments {
-			if seg.next > s.logStart && seg.base < p.FirstUncleanable {
-				p.DirtyBytes += seg.bytes
-			}
-		}
+// assessForced is assess for a cleaning that somebody asked for: of what is dirty or, if nothing
+// is, of everything again, for tombstones and markers whose time has come. There is something to
+// do if it has cleanableBytes.
+func assessForced(s *shape, checkpoint int64, c *commitlog.Config, now time.Time) (assessment, error) {
+	a, err := assess(s, checkpoint, c, now)
+	if err != nil || a.cleanableBytes > 0 {
+		return a, err
 	}
-	return p, p.DirtyBytes > 0
+	return assess(s, noCheckpoint, c, now)
 }
 
 // missingBytes is how much more must become cleanable until the ratio is above the limit.

@@ -161,7 +161,9 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 	switch {
 	case l.Failed() != nil || placed != l:
 		m.logger.Debug("log has gone while it was cleaned", "partition", p, "err", err)
-	case vfs.IsFull(err):
+	case errors.Is(err, commitlog.ErrSegmentsChanged):
+		m.logger.Info("log has changed while it was cleaned", "partition", p, "err", err)
+	case isFull(err):
 		m.logger.Error("no room to clean", "partition", p, "err", err)
 	case isEnvironment(err):
 		m.logger.Error("cleaning", "partition", p, "err", err)
@@ -172,6 +174,11 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 		m.setUncleanableLocked(dir, p, err)
 		m.mu.Unlock()
 	}
+}
+
+func isFull(err error) bool {
+	_, full := errors.AsType[*commitlog.DiskFullError](err)
+	return full || vfs.IsFull(err)
 }
 
 func isEnvironment(err error) bool {

@@ -131,19 +131,20 @@ func (m *Manager) planForced(ctx context.Context, p topic.Partition, from int64)
 	if l == nil {
 		return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 	}
-	s, config := shapeOf(l), l.Config()
-	a, err := assess(s, m.checkpoints.get(dir, p), &config, m.now())
+	config, checkpoint := l.Config(), m.checkpoints.get(dir, p)
+	a, err := assessForced(shapeOf(l), checkpoint, &config, m.now())
 	if err != nil {
 		return nil, err
 	}
-	plan, ok := a.forcedPlan(s)
-	if !ok {
-		return nil, fmt.Errorf("%v: %w: %s", p, ErrNothingToClean, a.limit)
+	if a.cleanableBytes == 0 {
+		return nil, fmt.Errorf("%v: %w: it is held back by the %s", p, ErrNothingToClean, a.limit)
 	}
-	if from != noCheckpoint {
-		plan.FirstDirty = from
-	}
+	plan := a.plan()
+	plan.FirstDirty = max(plan.FirstDirty, from)
 	c := m.newCleaning(ctx, l, dir, plan)
-	c.forced, c.cleanTo = true, a.firstDirty
+	c.forced = true
+	if checkpoint <= l.Offsets().End {
+		c.cleanTo = max(c.cleanTo, checkpoint)
+	}
 	return c, nil
 }

@@ -38,7 +38,7 @@ func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Ti
 		line("retention", "cleanup.policy has delete too: old segments go as a whole, by retention.ms and retention.bytes")
 	}
 	if p.Progress != nil {
-		line("running", "%s", p.Progress.text())
+		line("running", "%s", p.Progress.Text())
 	}
 	if p.Last != nil {
 		for i, s := range p.Last.lines() {
@@ -104,14 +104,15 @@ func (o *Overview) text(b *strings.Builder) {
 		fmt.Fprintf(b, ", nothing else is due (next look within %s)\n", durationText(time.Duration(o.BackoffMs)*time.Millisecond))
 	}
 	for _, r := range o.Running {
-		fmt.Fprintf(b, "  %s  %s\n", r.Partition, r.Progress.text())
+		fmt.Fprintf(b, "  %s  %s\n", r.Partition, r.Progress.Text())
 	}
 	for _, skip := range slices.Sorted(maps.Keys(o.Skipped)) {
 		fmt.Fprintf(b, "  %d not due: %s\n", o.Skipped[skip], skip)
 	}
 }
 
-func (r *ProgressReport) text() string {
+// Text tells a person how far a cleaning is.
+func (r *ProgressReport) Text() string {
 	s := fmt.Sprintf("%s, %.0f%% after %s, %s/s", r.Phase, 100*r.Done(), durationText(time.Duration(r.ElapsedMs)*time.Millisecond), bytesText(int64(r.BytesPerSecond)))
 	if r.RemainingMs >= 0 {
 		s += ", " + durationText(time.Duration(r.RemainingMs)*time.Millisecond) + " left"
