@@ -335,13 +335,31 @@ func (s *Segment) ProveEnd(bound int64) (end int64, certain bool, err error) {
 	defer f.release()
 	p := s.newProver(f, s.size.Load(), bound)
 	defer p.release()
+	from, last := s.base, int64(0) // the least offset and the position of the last batch
 	for {
-		_, _, err := p.step()
+		before := p.next
+		l, _, err := p.step()
 		if err == io.EOF {
-			return p.next, !p.tail && !p.gap, nil
+			return p.next, !p.tail && !p.gapAt(last, from), nil
 		}
 		if err != nil {
 			return 0, false, err
 		}
+		from, last = before, l.Position
 	}
+}
+
+// gapAt reports whether the last good batch, which is at a position, left a gap: it could have
+// begun at from. A wrapper tells where it begins only when it is taken apart.
+func (p *prover) gapAt(position, from int64) bool {
+	if !p.gap {
+		return false
+	}
+	f, err := p.r.frameAt(position)
+	if err != nil || !f.wrapper {
+		return true
+	}
+	sc := scanner{file: p.r.file, limit: p.r.limit}
+	base, err := p.r.s.firstOffset(&sc, f)
+	return err != nil || base > from
 }

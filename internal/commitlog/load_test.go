@@ -122,6 +122,31 @@ func TestUncleanLoad(t *testing.T) {
 	}
 }
 
+// A clean stop of a log without producers whose recovery point is lost or old: all records are there,
+// also behind what compaction left.
+func TestCleanWithoutRecoveryPoint(t *testing.T) {
+	f := func(compact bool, codec record.Codec, format int8) {
+		t.Helper()
+		o := testOptions(vfs.NewMem())
+		o.Config.Compact, o.Config.MessageFormat = compact, format
+		l := openLog(t, o)
+		for range 3 {
+			mustAppend(t, l, spec{records: 5, codec: codec}.build(t))
+		}
+		must(t, l.Close())
+		for _, point := range []int64{0, 7, 15} {
+			o.Clean, o.RecoveryPoint = true, point
+			if end := openLog(t, o).Offsets().End; end != 15 {
+				t.Errorf("%v, format %d, recovery point %d: got end %d, want 15", codec, format, point, end)
+			}
+		}
+	}
+	f(false, record.None, 2)
+	f(false, record.Gzip, 2)
+	f(false, record.Gzip, 1)
+	f(true, record.Gzip, 0)
+}
+
 func TestBelowRecoveryPointNothingIsRead(t *testing.T) {
 	mem := vfs.NewMem()
 	o := threeSegments(t, mem)

@@ -465,6 +465,22 @@ func TestLookup(t *testing.T) {
 	must(t, l.IncrementLogStart(3))
 	f(Earliest, ReadUncommitted, 3)
 	f(at, ReadUncommitted, 3)
+	f(at+4000, ReadUncommitted, 4) // the first segment has such a record, below the log start
+}
+
+// An empty segment, as compaction leaves it, has the time of its file and no record.
+func TestLookupBehindAnEmptySegment(t *testing.T) {
+	mem := vfs.NewMem()
+	o := threeSegments(t, mem)
+	o.Clean, o.Config.Compact = true, true
+	for _, name := range []string{logName(0), indexName(0), timeName(0)} {
+		must(t, writeFile(mem, dir+name, nil))
+	}
+	l := openLog(t, o)
+	got, ok, err := l.Lookup(LookupRequest{0, ReadLogEnd})
+	if err != nil || !ok || got.Offset != 2 {
+		t.Errorf("got %+v, %v, %v, want offset 2", got, ok, err)
+	}
 }
 
 func TestTopicID(t *testing.T) {

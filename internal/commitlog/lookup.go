@@ -60,9 +60,12 @@ func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool
 		if largest < r.Timestamp {
 			continue
 		}
-		// Only the first such segment is asked, as Kafka does, also if it is empty.
+		// It may be empty, and then have the time of its file, or have the record below the
+		// log start. Kafka asks no other segment then.
 		t, ok, err := s.OffsetByTimestamp(r.Timestamp, o.LogStart)
-		return t, ok && t.Offset < o.Limit(r.Isolation), err
+		if ok || err != nil {
+			return t, ok && t.Offset < o.Limit(r.Isolation), err
+		}
 	}
 	return segment.TimestampOffset{}, false, nil
 }

@@ -228,14 +228,15 @@ func (r *recovery) guard(n int) {
 }
 
 // cleanEnd returns the log end after a clean stop: where the last segment ends. Another witness
-// is the newest producer snapshot, whose name is the log end, or else the recovery point. If the
-// two disagree, the end of the file may be damaged, and all of it is looked at.
+// is the newest producer snapshot, whose name is the log end, or else the recovery point, unless
+// its checkpoint is lost. If the two disagree, the end of the file may be damaged, and all of it
+// is looked at.
 func (r *recovery) cleanEnd() (int64, error) {
 	last := r.last()
 	end, err := last.NextOffset()
 	witness, ok := r.log.mu.snapshots.latest(), true
 	if witness < last.BaseOffset() {
-		witness, ok = r.point, r.point >= last.BaseOffset()
+		witness, ok = r.point, r.point > last.BaseOffset()
 	}
 	if err == nil && (end == witness || !ok) {
 		return end, nil
