@@ -192,7 +192,7 @@ func TestCheckRules(t *testing.T) {
 		b[record.HeaderSize+5] = 40 // the value's length
 		restamp(b)
 		x.change(log0, func(log []byte) []byte { copy(log, b); return log })
-	}, log0, "fields do not fit")
+	}, log0, "field of a record does not fit its length")
 	f("aborted transaction", func(x *fixture) {
 		producer := &record.Producer{ID: 7, Epoch: 1}
 		log := batch(40, 3, record.BuilderOptions{Producer: producer, Transactional: true})

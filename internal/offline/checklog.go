@@ -48,6 +48,7 @@ func (p *partition) walkSegment(ctx context.Context, base int64, active bool) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, scan.close()) }()
+	scan.records = !p.shallow
 	s := &segmentCheck{partition: p, path: path, base: base, size: scan.size, active: active}
 	p.loadIndexes(s)
 	p.offsets.segment(s)
@@ -102,7 +103,7 @@ func plain(err error) string {
 // good checks a batch whose checksum is right.
 func (s *segmentCheck) good(sp span) {
 	b := sp.Batch
-	in, err := s.inspect(b)
+	in, err := s.inspect(b, sp.Records)
 	if err != nil {
 		s.damage(s.path, sp.Position, b.BaseOffset(), "batch of %d bytes: %v", b.Size(), err)
 	}
@@ -134,14 +135,12 @@ type insight struct {
 const noControl record.ControlType = -1
 
 // inspect looks at the records of a batch: that they can be read, are as many as the header
-// says and have ascending offsets of the batch. Shallow, it only looks where it must.
-func (s *segmentCheck) inspect(b record.Batch) (in insight, err error) {
+// says and have ascending offsets of the batch. What the scanner has found wrong with them is
+// known. It decodes them only where it must.
+func (s *segmentCheck) inspect(b record.Batch, known error) (in insight, err error) {
 	in = insight{first: b.BaseOffset(), last: b.LastOffset(), count: int64(b.Count()), control: noControl}
-	if b.Magic() == 2 && s.shallow && !b.IsControl() && s.records == nil {
-		return in, nil
-	}
-	if b.Magic() == 2 && b.Codec() == record.None && !b.IsControl() && s.records == nil {
-		return in, walkRecords(b)
+	if known != nil || b.Magic() == 2 && !b.IsControl() && s.records == nil {
+		return in, known
 	}
 	before, n := int64(math.MinInt64), int64(0)
 	for r, err := range b.Records() {

@@ -96,7 +96,7 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 		if sp.Batch.BaseOffset() != end {
 			p.damage(path, sp.Position, sp.Batch.BaseOffset(), "the batch before ends at %d", end)
 		}
-		in, err := s.inspect(sp.Batch)
+		in, err := s.inspect(sp.Batch, nil)
 		if err != nil {
 			p.damage(path, sp.Position, sp.Batch.BaseOffset(), "%v", err)
 		}

@@ -81,28 +81,6 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// What walkRecords accepts, package record reads.
-func FuzzWalkRecords(f *testing.F) {
-	for _, s := range seeds(f, "kafka-4.4.0-kraft-dynamic", logFile) {
-		for b, err := range record.Batches(s) {
-			if err == nil && b.Codec() == record.None {
-				f.Add([]byte(b))
-			}
-		}
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := record.First(data)
-		if err != nil || b.Magic() != 2 || b.Codec() != record.None || walkRecords(b) != nil {
-			return
-		}
-		for _, err := range b.Records() {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 // Whatever a decoder makes of bytes is JSON.
 func FuzzDecoders(f *testing.F) {
 	for _, set := range []string{"kafka-4.4.0-kraft-dynamic", "kafka-4.4.0-crash"} {

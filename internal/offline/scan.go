@@ -16,8 +16,8 @@ import (
 
 const (
 	// readSize is what one read of a file gets. It fits in the second level cache, so that
-	// the checksum finds the bytes there.
-	readSize = 512 << 10
+	// whoever looks at the bytes at once finds them there.
+	readSize = 128 << 10
 
 	// hugeBatch is the size from which on the checksum is computed before memory is taken
 	// for a batch: a length that large is most often damage.
@@ -32,6 +32,7 @@ type span struct {
 	Position, End int64
 	Batch         record.Batch // nil if the bytes are no batch; valid until the next step
 	Err           error        // nil for a good batch
+	Records       error        // what is wrong with its records; see scanner.records
 }
 
 // A scanner walks a file of batches from front to back. Behind bytes that are no batch it
@@ -45,6 +46,11 @@ type scanner struct {
 
 	buf   []byte
 	start int64 // position of buf[0]
+
+	// records says that the records of good v2 batches are checked as well. That is done here
+	// because here the bytes are in the cache.
+	records bool
+	at      record.Verification // of the batch that batchAt was asked for last
 
 	// searched counts the bytes whose checksum was computed in search of a good batch. It is
 	// bounded, or a file made for it would take for ever.
@@ -80,6 +86,9 @@ func (s *scanner) next() (span, error) {
 	case bad == nil:
 		sp.End = sp.Position + int64(len(b))
 		s.last = b.LastOffset()
+		if s.records && b.Magic() == 2 {
+			sp.Records = s.at.Records(b, record.DefaultMaxDecompressed)
+		}
 	case b != nil && s.credible(sp.Position+int64(len(b))):
 		sp.End = sp.Position + int64(len(b))
 		sp.Batch, err = s.bytes(sp.Position, len(b)) // the look ahead may have moved it
@@ -108,12 +117,17 @@ func (s *scanner) batchAt(position int64) (b record.Batch, bad, err error) {
 			return nil, bad, err
 		}
 	}
-	body, err := s.bytes(position, size)
-	if err != nil {
-		return nil, nil, err
+	s.at = record.Verification{}
+	for {
+		b := record.Batch(s.here(position, size))
+		s.at.More(b)
+		if len(b) == size {
+			return b, s.at.CRC(b), nil
+		}
+		if err := s.more(position, size); err != nil {
+			return nil, nil, err
+		}
 	}
-	b = record.Batch(body)
-	return b, b.Verify(), nil
 }
 
 // frame returns the size of the batch that head begins with. left is what the file has.
@@ -154,36 +168,45 @@ func zeros(b []byte) string {
 
 // bytes returns n bytes of the file, which has them. They are valid until the next call.
 func (s *scanner) bytes(position int64, n int) ([]byte, error) {
-	skip := position - s.start
-	if skip >= 0 && skip+int64(n) <= int64(len(s.buf)) {
-		return s.buf[skip : skip+int64(n) : skip+int64(n)], nil
+	for {
+		if b := s.here(position, n); len(b) == n {
+			return b, nil
+		}
+		if err := s.more(position, n); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.fill(position, n); err != nil {
-		return nil, err
-	}
-	return s.buf[:n:n], nil
 }
 
-// fill makes the buffer start at a position and have at least n bytes.
-func (s *scanner) fill(position int64, n int) error {
-	kept := 0
-	if skip := position - s.start; skip >= 0 && skip < int64(len(s.buf)) {
-		kept = copy(s.buf, s.buf[skip:])
-	}
-	want := int(min(max(int64(n), readSize), s.size-position))
-	if cap(s.buf) < want {
-		grown := make([]byte, max(want, readSize))
-		copy(grown, s.buf[:kept])
-		s.buf = grown
-	}
-	s.buf = s.buf[:want]
-	s.start = position
-	got, err := s.file.ReadAt(s.buf[kept:], position+int64(kept))
-	if got == want-kept {
+// here returns those of n bytes that are in the buffer, from the first one on.
+func (s *scanner) here(position int64, n int) []byte {
+	skip := position - s.start
+	if skip < 0 || skip >= int64(len(s.buf)) {
 		return nil
 	}
-	s.buf = s.buf[:0]
-	if err == nil || err == io.EOF {
+	end := min(skip+int64(n), int64(len(s.buf)))
+	return s.buf[skip:end:end]
+}
+
+// more reads on behind those of n bytes that are in the buffer.
+func (s *scanner) more(position int64, n int) error {
+	kept := s.here(position, len(s.buf))
+	if position+int64(n) > s.start+int64(cap(s.buf)) || len(kept) == 0 {
+		if cap(s.buf) < n {
+			s.buf = make([]byte, 0, n+readSize)
+		}
+		s.buf = s.buf[:copy(s.buf[:cap(s.buf)], kept)]
+		s.start = position
+	}
+	end := s.start + int64(len(s.buf))
+	piece := s.buf[len(s.buf):cap(s.buf)]
+	piece = piece[:min(int64(len(piece)), readSize, s.size-end)]
+	got, err := s.file.ReadAt(piece, end)
+	s.buf = s.buf[:len(s.buf)+got]
+	switch {
+	case got == len(piece):
+		return nil
+	case err == nil || err == io.EOF:
 		return fmt.Errorf("%s: cut while it was read: %w", s.file.Name(), io.ErrUnexpectedEOF)
 	}
 	return err
