@@ -104,20 +104,9 @@ type cleaning struct {
 func (m *Manager) newCleaning(ctx context.Context, l *commitlog.Log, dir string, p Plan) *cleaning {
 	c := &cleaning{log: l, dir: dir, plan: p, cleanTo: p.FirstDirty, started: m.now()}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.plan.Strategy = strategyOf(l.Config())
 	c.plan.Progress = &c.progress
 	c.task.cleaning = c
 	return c
-}
-
-func strategyOf(c commitlog.Config) Strategy {
-	switch c.CompactionStrategy {
-	case commitlog.CompactByTimestamp:
-		return Strategy{kind: byTimestamp}
-	case commitlog.CompactByHeader:
-		return Strategy{kind: byHeader, header: c.CompactionHeader}
-	}
-	return Strategy{}
 }
 
 // begin takes the log of a cleaning, if it is still there and has no state.

@@ -63,7 +63,7 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 		Now:             l.now().UnixMilli(),
 		Origin:          o.Origin,
 		TargetCodec:     c.Compression,
-		Level:           c.level(c.Compression),
+		Level:           c.Level(c.Compression),
 		TimestampType:   c.TimestampType,
 		BeforeMaxMs:     c.TimestampBeforeMaxMs,
 		AfterMaxMs:      c.TimestampAfterMaxMs,

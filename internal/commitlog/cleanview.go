@@ -68,6 +68,13 @@ func (s *ProducerState) ends() map[int64]producerEnd {
 // Release lets go of the files. It is called once.
 func (v *CleanView) Release() { v.log.pins.release() }
 
+// Outdated reports whether the log was truncated since, so that what was read may be gone.
+func (v *CleanView) Outdated() bool {
+	v.log.mu.Lock()
+	defer v.log.mu.Unlock()
+	return v.truncations != v.log.mu.truncations
+}
+
 // Active returns the active segment.
 func (v *CleanView) Active() CleanSegment { return v.Segments[len(v.Segments)-1] }
 

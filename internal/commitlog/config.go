@@ -91,9 +91,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// level is the level of the target codec. With compression.type=producer nothing is
+// Level is the level of a codec that sets are compressed with. With compression.type=producer nothing is
 // compressed again, save sets whose offsets are not 0, 1, 2 ...
-func (c *Config) level(codec record.Codec) int {
+func (c *Config) Level(codec record.Codec) int {
 	switch codec {
 	case record.Gzip:
 		return c.GzipLevel
