@@ -1,0 +1,217 @@
+package cleaner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// idleShelf has a Manager whose thread finds no log, and looks again after the back-off only.
+func idleShelf(t *testing.T) (*shelf, *Manager) {
+	s := newShelf(t)
+	return s, s.start(testManagerConfig())
+}
+
+func TestCleanNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := idleShelf(t)
+		c := compacted()
+		c.MinCleanableRatio, c.DeleteRetentionMs = 1, 1000
+		l := s.add("/a", orders0, c)
+		s.fill(l, 10, 3)
+		s.append(l, "k0", "")
+		clean := func(roll bool, keys int, from, to int64, removed Removed) {
+			t.Helper()
+			out, err := m.CleanNow(t.Context(), orders0, roll)
+			must(t, err)
+			if got := keyCount(t, l); got != keys || out.FirstDirty != from || out.EndOffset != to || out.Removed != removed || !out.Forced || out.RecordsKept > int64(keys) {
+				t.Errorf("%d keys, want %d; outcome %+v, want [%d,%d) and %+v", got, keys, out, from, to, removed)
+			}
+			if got := m.checkpoints.get("/a", orders0); got != to {
+				t.Errorf("checkpoint %d, want %d", got, to)
+			}
+		}
+		clean(false, 11, 0, 30, Removed{Superseded: 20})
+		clean(true, 10, 30, 31, Removed{Superseded: 1})
+		clean(false, 10, 0, 31, Removed{}) // everything again
+		time.Sleep(2 * time.Second)
+		clean(false, 9, 0, 31, Removed{Tombstones: 1})
+		s.append(l, "k1", "new")
+		clean(true, 9, 31, 32, Removed{Superseded: 1})
+		if r, err := m.Explain("orders"); err != nil || r.Partitions[0].Last.FirstDirty != 31 {
+			t.Errorf("explained: %+v, %v", r, err)
+		}
+	})
+}
+
+func TestCleanNowRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := idleShelf(t)
+		f := func(name string, want error) {
+			t.Helper()
+			if out, err := m.CleanNow(t.Context(), partition(name), false); !errors.Is(err, want) || out != nil {
+				t.Errorf("%s: got %+v, %v, want %v", name, out, err, want)
+			}
+		}
+		f("unknown", ErrUnknownPartition)
+		c := compacted()
+		c.Compact = false
+		s.add("/a", partition("deleted"), c)
+		f("deleted", ErrNotCompacted)
+		c = compacted()
+		c.MinCleanableRatio = 1
+		l := s.add("/a", partition("logs"), c)
+		s.append(l, "k", "v")
+		f("logs", ErrNothingToClean)
+		must(t, l.Roll())
+		m.Pause(partition("logs"))
+		f("logs", ErrPaused)
+		m.Resume(partition("logs"))
+		c.MinCompactionLagMs = time.Hour.Milliseconds()
+		l.SetConfig(c)
+		f("logs", ErrNothingToClean)
+	})
+}
+
+// Records at or above the last stable offset are not touched, whatever the checkpoint says.
+func TestCleanNowKeepsToTheLastStableOffset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := idleShelf(t)
+		c := compacted()
+		c.MinCleanableRatio = 1
+		l := s.add("/a", orders0, c)
+		s.fill(l, 10, 2)
+		s.appendBatch(l, record.BuilderOptions{Producer: &record.Producer{ID: 7, Epoch: 1}, Transactional: true},
+			record.Record{Timestamp: time.Now().UnixMilli(), Key: []byte("k0"), Value: []byte("open")})
+		s.fill(l, 10, 2)
+		must(t, m.checkpoints.set("/a", map[topic.Partition]int64{orders0: 41}))
+		out, err := m.CleanNow(t.Context(), orders0, true)
+		must(t, err)
+		if out.EndOffset != 20 || keyCount(t, l) != 31 {
+			t.Errorf("%d records, outcome %+v", keyCount(t, l), out)
+		}
+		if got := m.checkpoints.get("/a", orders0); got != 41 {
+			t.Errorf("checkpoint %d, want 41", got)
+		}
+	})
+}
+
+// A map that is too small for the keys makes several rounds, which count as one cleaning.
+func TestCleanNowInRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		cfg := testManagerConfig()
+		cfg.DedupeBytes = 24 * 100 // 100 slots
+		m := s.start(cfg)
+		c := compacted()
+		c.MinCleanableRatio = 1
+		l := s.add("/a", orders0, c)
+		s.fill(l, 300, 1)
+		s.fill(l, 300, 1)
+		out, err := m.CleanNow(t.Context(), orders0, false)
+		must(t, err)
+		if keyCount(t, l) != 300 || out.Rounds < 6 || out.FirstDirty != 0 || out.EndOffset != 600 || out.Removed.Superseded != 300 {
+			t.Errorf("%d keys, outcome %+v", keyCount(t, l), out)
+		}
+	})
+}
+
+// A forced clean waits for the task of the log, and ends with its context.
+func TestCleanNowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		l := s.add("/a", orders0, compacted())
+		s.fill(l, 10, 10)
+		m := s.start(slow())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.CleanNow(ctx, orders0, false); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		s.append(l, "k0", "later")
+		c := compacted()
+		c.MinCleanableRatio = 1 // the thread has enough
+		l.SetConfig(c)
+		out, err := m.CleanNow(t.Context(), orders0, true)
+		must(t, err)
+		if out.FirstDirty != 100 || out.EndOffset != 101 || keyCount(t, l) != 10 {
+			t.Errorf("%d keys, outcome %+v", keyCount(t, l), out)
+		}
+	})
+}
+
+// A log that was set aside is tried again, and used again if that goes well.
+func TestCleanNowOfAnUncleanableLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := idleShelf(t)
+		l := s.add("/a", orders0, compacted())
+		s.fill(l, 10, 2)
+		m.failed(orders0, l, "/a", record.ErrCorrupt)
+		_, err := m.CleanNow(t.Context(), orders0, false)
+		must(t, err)
+		if m.uncleanable("/a", orders0) != nil {
+			t.Error("still uncleanable")
+		}
+	})
+}
+
+// 50 cleanings under a reader who starts from the beginning each time: no gap, no duplicate, no
+// error, and the newest value of every key.
+func TestReaderDuringCleanings(t *testing.T) {
+	s, m := idleShelf(t)
+	c := compacted()
+	c.MinCleanableRatio, c.SegmentBytes = 1, 4000
+	l := s.add("/a", orders0, c)
+	s.fill(l, 20, 2)
+	stop, done := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if err := readsWell(t, read(t, l)); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	for range 50 {
+		s.fill(l, 20, 1)
+		_, err := m.CleanNow(t.Context(), orders0, false)
+		must(t, err)
+	}
+	close(stop)
+	must(t, <-done)
+}
+
+// readsWell checks that offsets ascend and every key is there.
+func readsWell(t *testing.T, records []string) error {
+	t.Helper()
+	last, keys := int64(-1), make(map[string]bool)
+	for _, r := range records {
+		var offset int64
+		var key string
+		if _, err := fmt.Sscanf(r, "%d:%s", &offset, &key); err != nil {
+			return err
+		}
+		if offset <= last {
+			return fmt.Errorf("offset %d after %d", offset, last)
+		}
+		last = offset
+		keys[key[:min(len(key), 3)]] = true
+	}
+	if len(keys) < 20 {
+		return fmt.Errorf("%d keys, want 20", len(keys))
+	}
+	return nil
+}
