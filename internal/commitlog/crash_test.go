@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 			w.crashAndOpen()
 			done++
 			if t.Failed() {
-				t.Fatalf("seed %d, config %+v, last operations:\n%s", seed, w.config, w.lastOps())
+				t.Fatal(w.lastOps())
 			}
 		}
 	}
@@ -54,10 +54,11 @@ var errCrashed = errors.New("the machine has crashed")
 
 // A crashWorld is a log, its file system, and what a client may expect of it.
 type crashWorld struct {
-	t   *testing.T
-	rng *rand.Rand
-	fs  *vfs.Mem
-	log *Log
+	t    *testing.T
+	seed uint64
+	rng  *rand.Rand
+	fs   *vfs.Mem
+	log  *Log
 
 	config   Config
 	ops      []string
@@ -90,7 +91,7 @@ type crashWorld struct {
 
 func newCrashWorld(t *testing.T, seed uint64) *crashWorld {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	w := &crashWorld{t: t, rng: rng, fs: vfs.NewMem(), now: testTime, floor: -1, target: -1, sequences: map[int64]int32{}, open: map[int64]bool{}}
+	w := &crashWorld{t: t, seed: seed, rng: rng, fs: vfs.NewMem(), now: testTime, floor: -1, target: -1, sequences: map[int64]int32{}, open: map[int64]bool{}}
 	c := DefaultConfig()
 	c.SegmentBytes = 700 + rng.IntN(2000)
 	c.IndexIntervalBytes = rng.IntN(400)
@@ -109,7 +110,7 @@ func newCrashWorld(t *testing.T, seed uint64) *crashWorld {
 func (w *crashWorld) openLog() {
 	l, err := Open(w.options())
 	if err != nil {
-		w.t.Fatalf("open after %v: %v", w.lastOps(), err)
+		w.t.Fatalf("open: %v\n%s", err, w.lastOps())
 	}
 	w.log = l
 }
@@ -130,6 +131,7 @@ func (w *crashWorld) note(format string, args ...any) {
 
 func (w *crashWorld) lastOps() string {
 	var b bytes.Buffer
+	fmt.Fprintf(&b, "seed %d, config %+v, last operations:\n", w.seed, w.config)
 	for _, op := range w.ops[max(0, len(w.ops)-40):] {
 		fmt.Fprintln(&b, " ", op)
 	}
@@ -167,7 +169,7 @@ func (w *crashWorld) crashIn(countdown int) {
 // did fails the test for an error that is not the crash's, and reports success.
 func (w *crashWorld) did(err error) bool {
 	if err != nil && w.survivor == nil {
-		w.t.Fatalf("%v\nlast operations:\n%s", err, w.lastOps())
+		w.t.Fatalf("%v\n%s", err, w.lastOps())
 	}
 	return err == nil
 }
