@@ -390,19 +390,5 @@ func (n *memNode) usedLocked() int64 {
 }
 
 func (n *memNode) infoLocked(name string) fs.FileInfo {
-	return memInfo{name: name, size: int64(len(n.data)), mode: n.mode, modTime: n.modTime}
+	return fileInfo{name: name, size: int64(len(n.data)), mode: n.mode, modTime: n.modTime}
 }
-
-type memInfo struct {
-	name    string
-	size    int64
-	mode    fs.FileMode
-	modTime time.Time
-}
-
-func (i memInfo) Name() string       { return i.name }
-func (i memInfo) Size() int64        { return i.size }
-func (i memInfo) Mode() fs.FileMode  { return i.mode }
-func (i memInfo) ModTime() time.Time { return i.modTime }
-func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i memInfo) Sys() any           { return nil }

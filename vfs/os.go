@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,9 +51,31 @@ func (osFS) Remove(name string) error                   { return os.Remove(name)
 func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
 func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return readDir(name) }
-func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (osFS) SetModTime(name string, t time.Time) error  { return os.Chtimes(name, t, t) }
 func (osFS) SyncDir(name string) error                  { return syncDir(name) }
+
+// Stat returns a third of what os.Stat would allocate: the start of a broker looks at tens of
+// thousands of files.
+func (osFS) Stat(name string) (fs.FileInfo, error) {
+	var st unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Stat(name, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return fileInfo{name: filepath.Base(name), size: st.Size, mode: fileMode(uint32(st.Mode)), modTime: time.Unix(st.Mtim.Unix())}, nil
+}
+
+// fileMode translates the type, where it is one that we tell apart, and the permissions.
+func fileMode(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode) & fs.ModePerm
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		m |= fs.ModeDir
+	default:
+		m |= fs.ModeIrregular
+	}
+	return m
+}
 
 func (osFS) Space(name string) (total, free int64, err error) {
 	var st unix.Statfs_t

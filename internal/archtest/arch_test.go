@@ -13,7 +13,7 @@ const module = "github.com/gregor-kafka/gregor"
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
 	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/metrics", "internal/archtest"},
-	{"internal/golden"}, // only tests import it
+	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
 	{"segment"},
 	{"internal/commitlog"},

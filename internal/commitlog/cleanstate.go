@@ -15,10 +15,11 @@ import (
 )
 
 // A CleanState is what a log knew of itself when it was closed: what Open would otherwise
-// find out by opening a dozen files. Open believes it only while the directory and all
+// find out by opening a dozen files. Open believes it only while the directory and the
 // files whose content it stands for have the sizes and modification times that they had
-// then, so that whoever changed anything meanwhile, Kafka or an operator, is noticed. It
-// is a hint, never needed.
+// then, so that whoever changed anything meanwhile, Kafka or an operator, is noticed. (A
+// producer snapshot is never changed in place, and its checksum is looked at when it is
+// read.) It is a hint, never needed.
 type CleanState struct {
 	topicID     uuid.UUID
 	end         int64
@@ -145,6 +146,9 @@ func (s *CleanState) verify(fsys vfs.FS, dir string) ([]fs.FileInfo, bool) {
 	}
 	var logs []fs.FileInfo
 	for _, f := range s.files {
+		if f.kind == snapshotFile {
+			continue
+		}
 		info, err := fsys.Stat(filepath.Join(dir, f.name()))
 		if err != nil || info.IsDir() || info.Size() != f.size || info.ModTime().UnixNano() != f.modified {
 			return nil, false

@@ -5,8 +5,10 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -32,6 +34,7 @@ func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
 				mustAppend(b, mustCreate(b, m, topic.Partition{Topic: "orders", Partition: int32(i)}), 3)
 			}
 			var idle int64
+			var used time.Duration
 			for b.Loop() {
 				b.StopTimer()
 				if err := stop(m); err != nil {
@@ -41,15 +44,17 @@ func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
 				before := heapBytes()
 				m = mustOpen(b, c)
 				b.StartTimer()
-				err := m.Load(context.Background(), LoadOptions{Keep: func(topic.Partition, uuid.UUID) bool { return true }})
-				if err != nil {
-					b.Fatal(err)
-				}
+				used += cputime.Of(func() {
+					if err := m.Load(context.Background(), LoadOptions{Keep: func(topic.Partition, uuid.UUID) bool { return true }}); err != nil {
+						b.Fatal(err)
+					}
+				})
 				b.StopTimer()
 				idle = heapBytes() - before
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*partitions), "us/partition")
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N*partitions), "cpu-us/partition")
 			b.ReportMetric(float64(idle)/float64(partitions), "heapB/partition")
 		})
 	}

@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"context"
+	"path"
 	"testing"
 	"time"
 
@@ -11,11 +12,12 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// opened counts the files and directories below a partition that loading opens.
+// opened counts the files and directories below a partition that loading opens, and looks for
+// marks of copies.
 func opened(t *testing.T, fsys *vfs.Mem, c Config) (m *Manager, count int) {
 	t.Helper()
 	fsys.SetHook(func(op vfs.Op) error {
-		if _, err := topic.ParsePartition(partitionOf(op.Name)); err == nil && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpReadDir) {
+		if _, err := topic.ParsePartition(partitionOf(op.Name)); err == nil && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpReadDir || op.Kind == vfs.OpStat && path.Base(op.Name) == copyName) {
 			count++
 		}
 		return nil
@@ -85,7 +87,7 @@ func TestCleanState(t *testing.T) {
 	f("active segment written", touch(partition+"00000000000000000005.log"), true)
 	f("sealed segment written", touch(partition+"00000000000000000000.log"), true)
 	f("epochs written", touch(partition+checkpoint.LeaderEpochs), true)
-	f("snapshot written", touch(partition+"00000000000000000008.snapshot"), true)
+	f("snapshot written in place, which nobody does", touch(partition+"00000000000000000008.snapshot"), false)
 	f("topic id written", touch(partition+checkpoint.PartitionMetadataFile), true)
 	f("index removed", func(fsys *vfs.Mem) {
 		if err := fsys.Remove(partition + "00000000000000000000.index"); err != nil {

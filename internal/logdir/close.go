@@ -71,9 +71,11 @@ func (d *dir) isCleanLocked() bool {
 }
 
 // closeLogs closes the logs of a directory and returns what the next start may know of
-// them.
+// the live ones.
 func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
-	entries := append(m.entriesOf(d), m.futures(d)...)
+	entries := m.entriesOf(d)
+	live := len(entries)
+	entries = append(entries, m.futures(d)...)
 	errs := make([]error, len(entries))
 	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)
@@ -92,8 +94,8 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 	}
 	close(work)
 	closers.Wait()
-	states := make(cleanStates, len(entries))
-	for i, s := range closed {
+	states := make(cleanStates, live)
+	for i, s := range closed[:live] {
 		if s != nil {
 			states[entries[i].log.Partition()] = s
 		}

@@ -37,7 +37,9 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 		var err error
 		if found[i], err = m.list(d); err != nil {
 			m.failed(d, err)
+			continue
 		}
+		found[i].states = m.takeCleanState(d)
 	}
 	m.settleCopies(dirs, found)
 	if err := checkDuplicates(found); err != nil {
@@ -65,7 +67,8 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 // A listing is what lies in a log directory.
 type listing struct {
 	live, future []location
-	deleted      []string // paths
+	deleted      []string    // paths
+	states       cleanStates // what logs said of themselves at the last clean stop
 }
 
 type location struct {
@@ -192,7 +195,6 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 // checkpoints, and queues what was deleted.
 func (l *loading) prepare(d *dir, found listing) (err error) {
 	m := l.m
-	states := m.takeCleanState(d)
 	d.startedClean, d.brokerEpoch, err = checkpoint.TakeCleanShutdown(m.cfg.FS, d.cleanShutdown(), d.path)
 	if err != nil {
 		return err
@@ -216,7 +218,7 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.found = read
-	d.mu.states = states
+	d.mu.states = found.states
 	d.mu.listed = true
 	return nil
 }

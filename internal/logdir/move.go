@@ -246,8 +246,9 @@ func (m *Manager) unmark(dir string) error {
 }
 
 // settleCopies looks at directories with a plain name and a mark, which a stop in the middle
-// of an exchange leaves. While the partition has another directory they are copies still;
-// while it may have one, in a directory that is offline, nobody knows.
+// of an exchange leaves; one that was closed as a live log has no mark. While the partition has
+// another directory they are copies still; while it may have one, in a directory that is offline,
+// nobody knows.
 func (m *Manager) settleCopies(dirs []*dir, found []listing) {
 	count := make(map[topic.Partition]int)
 	for _, l := range found {
@@ -257,7 +258,7 @@ func (m *Manager) settleCopies(dirs []*dir, found []listing) {
 	}
 	for i, d := range dirs {
 		found[i].live = slices.DeleteFunc(found[i].live, func(at location) bool {
-			if d.failure() != nil || !m.isMarked(at.path) {
+			if d.failure() != nil || found[i].states[at.partition] != nil || !m.isMarked(at.path) {
 				return false
 			}
 			var err error
