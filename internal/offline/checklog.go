@@ -89,6 +89,7 @@ func (s *segmentCheck) bad(sp span) {
 	s.holes = append(s.holes, hole{sp.Position, sp.End})
 	s.offsets.lost = true
 	s.txns.lost = true
+	s.producers.lost = true
 }
 
 // plain leaves out of an error what the finding has anyway.
@@ -123,6 +124,7 @@ func (s *segmentCheck) good(sp span) {
 	s.checkTimeEntries(b, in)
 	s.epochs.batch(s, sp.Position, b)
 	s.txns.batch(s, b, in)
+	s.producers.batch(s, b, in)
 }
 
 // What inspect learns of a batch.
@@ -130,6 +132,8 @@ type insight struct {
 	first, last int64
 	count       int64 // of records
 	control     record.ControlType
+
+	coordinatorEpoch int32 // of an ABORT or COMMIT marker
 }
 
 const noControl record.ControlType = -1
@@ -176,7 +180,7 @@ func (s *segmentCheck) visit(b record.Batch, r *record.Record, in *insight) erro
 		}
 		in.control = t
 		if t == record.ControlAbort || t == record.ControlCommit {
-			_, err = record.ParseEndTxn(r.Value)
+			in.coordinatorEpoch, err = record.ParseEndTxn(r.Value)
 		}
 		return err
 	}

@@ -23,8 +23,6 @@ func (p *partition) checkSnapshots(ctx context.Context) error {
 		path := filepath.Join(p.dir, name)
 		var err error
 		switch p.kinds[name] {
-		case producerSnapshot:
-			err = p.checkProducers(path)
 		case kraftSnapshot:
 			err = p.checkKRaftSnapshot(ctx, path)
 		case quorumState:
@@ -33,35 +31,6 @@ func (p *partition) checkSnapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (p *partition) checkProducers(path string) error {
-	data, err := readIndex(p.fs, path)
-	if err != nil {
-		return err
-	}
-	list, err := decodeProducers(data)
-	if err != nil {
-		p.damage(path, -1, -1, "%v; an older snapshot and the log replace it", err)
-		return nil
-	}
-	_, offset := classify(path)
-	if offset > p.end() && !p.torn {
-		p.damage(path, -1, offset, "the log ends at %d", p.end())
-	}
-	seen := map[int64]bool{}
-	for i, e := range list {
-		position := int64(snapshotHeaderSize + i*snapshotEntrySize)
-		switch {
-		case seen[e.id]:
-			p.damage(path, position, -1, "producer %d is listed twice", e.id)
-		case e.lastOffset >= offset || e.txnFirstOffset >= offset:
-			p.damage(path, position, e.lastOffset, "producer %d has offsets %d and %d, the snapshot ends at %d",
-				e.id, e.lastOffset, e.txnFirstOffset, offset)
-		}
-		seen[e.id] = true
 	}
 	return nil
 }

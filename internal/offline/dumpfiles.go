@@ -120,12 +120,12 @@ func (d *dumper) producers(path string) error {
 				"lastOffset", e.lastOffset, "offsetDelta", int64(e.offsetDelta))
 			continue
 		}
-		d.out.b = e.appendText(d.out.b)
+		d.out.b = append(e.appendText(d.out.b), '\n')
 	}
 	return d.out.flushFull()
 }
 
-func (e *producerEntry) appendText(b []byte) []byte {
+func (e producerEntry) appendText(b []byte) []byte {
 	b = fmt.Appendf(b, "producerId: %d producerEpoch: %d coordinatorEpoch: %d ", e.id, e.epoch, e.coordinatorEpoch)
 	if e.txnFirstOffset < 0 {
 		b = append(b, "currentTxnFirstOffset: None"...)
@@ -137,7 +137,7 @@ func (e *producerEntry) appendText(b []byte) []byte {
 		b = fmt.Appendf(b, "firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d timestamp: %d",
 			firstSequence(e.lastSequence, e.offsetDelta), e.lastSequence, e.lastOffset, e.offsetDelta, e.timestamp)
 	}
-	return append(b, '\n')
+	return b
 }
 
 // firstSequence counts back from the last sequence; before 0 comes the largest int32.

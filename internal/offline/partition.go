@@ -37,6 +37,7 @@ type partition struct {
 	offsets   offsetWalk
 	epochs    epochWalk
 	txns      txnWalk
+	producers producerWalk
 	records   recordVisitor // of the metadata log
 	torn      bool          // the last segment ends in damage
 	compacted bool          // holes between offsets mean nothing
@@ -106,6 +107,9 @@ func (p *partition) check(ctx context.Context) error {
 	if err := p.loadEpochs(); err != nil {
 		return err
 	}
+	if err := p.loadProducers(); err != nil {
+		return err
+	}
 	for i, base := range p.logs {
 		if err := p.walkSegment(ctx, base, i == len(p.logs)-1); err != nil {
 			return err
@@ -117,6 +121,7 @@ func (p *partition) check(ctx context.Context) error {
 	p.orphans()
 	p.reportGaps()
 	p.checkEpochs()
+	p.producers.finish(p)
 	p.checkEnds()
 	if err := p.checkSnapshots(ctx); err != nil {
 		return err
