@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -28,6 +30,7 @@ const adminClientID = "__admin_client"
 type producing struct {
 	s        *Server
 	listener string
+	received metrics.Stopwatch
 	version  int16
 	acks     int16
 	timeout  time.Duration
@@ -65,7 +68,7 @@ func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error 
 	}
 	p := producings.Get().(*producing)
 	p.s, p.version, p.flexible, p.listener = s, r.Version, r.Flexible(), r.Listener
-	p.internal = r.ClientID == adminClientID
+	p.internal, p.received = r.ClientID == adminClientID, r.Received
 	d := wire.NewDecoder(r.Body)
 	p.run(&d, w)
 	if p.version < 3 || p.conversions > 0 {
@@ -184,6 +187,9 @@ func (p *producing) partition(i int32, set []byte, w *wire.Response) {
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(i))
 	mark := w.Mark()
 	info, replicated, err := p.append(i, set)
+	if p.topic.hosted != nil {
+		countProduced(&p.topic.hosted.Stats, len(set), info, err)
+	}
 	if err != nil {
 		p.failed = err
 		p.writeError(w, i, err)
@@ -312,7 +318,9 @@ func (p *producing) code(err error) int16 {
 
 // writeError writes the part of a partition that failed, from the error code on.
 func (p *producing) writeError(w *wire.Response, i int32, err error) {
-	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(p.code(err)))
+	c := p.code(err)
+	p.stats().countError(c)
+	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(c))
 	w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // base offset
 	if p.version >= 2 {
 		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // append time
@@ -329,6 +337,30 @@ func (p *producing) writeError(w *wire.Response, i int32, err error) {
 		p.writeLeader(w, i)
 	default:
 		w.Buf = append(w.Buf, 0)
+	}
+}
+
+func (p *producing) stats() *requestStats { return p.s.apis[kmsg.Produce].stats }
+
+// countProduced counts what became of the record set of one partition.
+func countProduced(stats *replica.TopicStats, size int, info commitlog.AppendInfo, err error) {
+	stats.Add(replica.ProduceRequests, 1)
+	if info.Converted {
+		stats.Add(replica.ProduceConversions, 1)
+	}
+	if err == nil {
+		return
+	}
+	stats.Add(replica.FailedProduceRequests, 1)
+	switch {
+	case errors.Is(err, record.ErrTooLarge), errors.Is(err, commitlog.ErrRecordListTooLarge):
+		stats.Add(replica.BytesRejected, size)
+	case errors.Is(err, errOldFormat):
+		stats.Add(replica.InvalidMagic, 1)
+	case errors.Is(err, record.ErrCorrupt), errors.Is(err, record.ErrShort):
+		stats.Add(replica.InvalidCRC, 1)
+	case errors.Is(err, record.ErrInvalidRecord), errors.Is(err, commitlog.ErrOutOfOrderSequence):
+		stats.Add(replica.InvalidOffsetOrSequence, 1)
 	}
 }
 
@@ -372,11 +404,14 @@ func (p *producing) Finish(ctx context.Context, w *wire.Response) error {
 	deadline := p.s.Now().Add(p.timeout)
 	for i := range p.waits {
 		if err := p.waits[i].wait(ctx, deadline); err != nil {
+			c := p.code(err)
+			p.stats().countError(c)
 			answer := w.At(p.waits[i].mark)
-			binary.BigEndian.PutUint16(answer, uint16(p.code(err)))
+			binary.BigEndian.PutUint16(answer, uint16(c))
 			binary.BigEndian.PutUint64(answer[2:], 1<<64-1)
 		}
 	}
+	p.stats().times.Observe(p.received.Elapsed())
 	return nil
 }
 

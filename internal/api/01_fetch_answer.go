@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/binary"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/wire"
@@ -11,12 +13,15 @@ import (
 
 // writeRefusal writes an answer without partitions.
 func (f *fetching) writeRefusal(w *wire.Response, err error) {
+	f.stats().countError(code(err))
 	f.writeHead(w, code(err), 0)
 	w.Buf = wire.AppendArrayLen(w.Buf, 0, f.flexible)
 	if f.flexible {
 		w.Buf = append(w.Buf, 0)
 	}
 }
+
+func (f *fetching) stats() *requestStats { return f.s.apis[kmsg.Fetch].stats }
 
 func (f *fetching) writeHead(w *wire.Response, code int16, sessionID int32) {
 	if f.version >= 1 {
@@ -55,6 +60,9 @@ func (f *fetching) choose() {
 	for _, p := range f.refs {
 		if f.version >= 4 {
 			f.adjust(p) // done for older ones
+		}
+		if partition := p.Partition(); partition != nil {
+			partition.Stats().Add(replica.FetchRequests, 1)
 		}
 		if f.incremental && !p.Changed() {
 			p.Result.Read.Slice.Release()
@@ -125,9 +133,11 @@ func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
 	r := &p.Result
 	mark := w.Mark()
 	if r.Err == nil {
-		f.writeFound(w, p, r.Read.Slice.Size())
+		size := r.Read.Slice.Size()
+		f.writeFound(w, p, size)
 		err := w.AppendSlice(r.Read.Slice)
 		if err == nil {
+			p.Partition().Stats().Add(replica.BytesOut, size)
 			f.writePartitionTags(w, p)
 			return
 		}
@@ -147,12 +157,17 @@ func (f *fetching) writeOldPartition(w *wire.Response, p *replica.FetchPartition
 	case p.Result.Err != nil:
 		f.writeFailed(w, p)
 	case o.promised():
-		f.writeFound(w, p, o.size)
+		f.writeOldFound(w, p, o.size)
 		w.AppendBody(&o)
 	default:
-		f.writeFound(w, p, o.size)
+		f.writeOldFound(w, p, o.size)
 		w.Buf = append(w.Buf, o.ready...)
 	}
+}
+
+func (f *fetching) writeOldFound(w *wire.Response, p *replica.FetchPartition, size int) {
+	p.Partition().Stats().Add(replica.BytesOut, size)
+	f.writeFound(w, p, size)
 }
 
 // writeFound writes what precedes the bytes of the records, which take size.
@@ -195,8 +210,13 @@ func (f *fetching) writeAborted(w *wire.Response, r *replica.FetchResult) {
 // writeFailed writes a partition with an error: no offset is known, and the records are
 // empty, not null, which old clients could not read.
 func (f *fetching) writeFailed(w *wire.Response, p *replica.FetchPartition) {
+	c := f.fetchCode(p.Result.Err)
+	f.stats().countError(c)
+	if partition := p.Partition(); partition != nil {
+		partition.Stats().Add(replica.FailedFetchRequests, 1)
+	}
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(p.Index))
-	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(f.fetchCode(p.Result.Err)))
+	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(c))
 	w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // high watermark
 	if f.version >= 4 {
 		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // last stable offset

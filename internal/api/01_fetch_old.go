@@ -116,6 +116,7 @@ func (f *fetching) convert(p *replica.FetchPartition, ready int) (o oldRecords) 
 			return oldRecords{}
 		}
 		f.conversions += o.converter.Converted
+		p.Partition().Stats().Add(replica.FetchConversions, o.converter.Converted)
 		if o.size > 0 || o.next <= p.Offset {
 			return o
 		}

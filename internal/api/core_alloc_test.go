@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -121,7 +122,7 @@ func benchmarkHandle(b *testing.B, n *node, version int16, req kmsg.Request) {
 	b.ReportAllocs()
 	for b.Loop() {
 		copy(work, body)
-		r.Body, w.Buf = work, w.Buf[:0]
+		r.Body, r.Received, w.Buf = work, metrics.StartStopwatch(), w.Buf[:0]
 		if err := n.Handle(context.Background(), r, w); err != nil {
 			b.Fatal(err)
 		}

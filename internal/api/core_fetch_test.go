@@ -291,8 +291,8 @@ func TestFetchSession(t *testing.T) {
 	if last := fetch(12, third.SessionID, -1, map[int32]int64{0: 0}); last.SessionID != 0 {
 		t.Errorf("got session %d, want none", last.SessionID)
 	}
-	if n.Sessions.Len() != 0 {
-		t.Errorf("%d sessions are left, want none", n.Sessions.Len())
+	if n.Sessions.Stats().Sessions != 0 {
+		t.Errorf("%d sessions are left, want none", n.Sessions.Stats().Sessions)
 	}
 }
 

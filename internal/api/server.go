@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -53,6 +55,7 @@ type api struct {
 	key      int16
 	min, max int16
 	handle   handler
+	stats    *requestStats
 }
 
 // A Request is what wire read: key, version, client and body.
@@ -74,6 +77,7 @@ func New(d Deps) *Server {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))
 		}
+		a.stats = &requestStats{versions: make([]atomic.Int64, a.max+1)}
 		s.apis[a.key] = &a
 	}
 	return s
@@ -99,8 +103,12 @@ func (s *Server) Handle(ctx context.Context, r *Request, w *wire.Response) error
 	case r.Version < a.min || r.Version > a.max:
 		return fmt.Errorf("%w %d of %s", errUnsupportedVersion, r.Version, kmsg.NameForKey(r.Key))
 	}
+	a.stats.versions[r.Version].Add(1)
 	if err := a.handle(ctx, r, w); err != nil {
 		return fmt.Errorf("%s version %d: %w", kmsg.NameForKey(r.Key), r.Version, err)
+	}
+	if !w.IsDeferred() {
+		a.stats.times.Observe(r.Received.Elapsed())
 	}
 	return nil
 }
@@ -150,7 +158,8 @@ func handle[Q, A any, PQ interface {
 }, PA interface {
 	*A
 	kmsg.Response
-}](f func(ctx context.Context, r *Request, req PQ) (PA, error)) handler {
+}](s *Server, f func(ctx context.Context, r *Request, req PQ) (PA, error)) handler {
+	codes := findCodes(reflect.TypeFor[A]())
 	return func(ctx context.Context, r *Request, w *wire.Response) error {
 		req := PQ(new(Q))
 		req.SetVersion(r.Version)
@@ -164,6 +173,7 @@ func handle[Q, A any, PQ interface {
 		if err != nil {
 			return err
 		}
+		codes.count(reflect.ValueOf(resp).Elem(), s.apis[r.Key].stats)
 		resp.SetVersion(r.Version)
 		w.Buf = resp.AppendTo(w.Buf)
 		return nil

@@ -70,6 +70,8 @@ func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPa
 			return err
 		}
 	}
+	m.delayedFetches.Add(1)
+	defer m.delayedFetches.Add(-1)
 	deadline := time.Now().Add(req.MaxWait)
 	op := m.operations.Get().(*purgatory.Operation)
 	op.Start(len(parts))

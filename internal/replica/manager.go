@@ -44,6 +44,9 @@ type Manager struct {
 	topics     topics
 	image      atomic.Pointer[metadata.Image] // of the last Apply
 	operations sync.Pool                      // of *purgatory.Operation
+
+	gone           TopicStats // of topics that were deleted
+	delayedFetches atomic.Int32
 }
 
 // NewManager returns a Manager without partitions.
@@ -122,6 +125,7 @@ func (m *Manager) deleteTopics(deleted []*metadata.Topic) (gone []*Partition) {
 			continue
 		}
 		m.topics.remove(t)
+		m.gone.addAll(&t.Stats)
 		for _, p := range *t.partitions.Swap(&[]*Partition{}) {
 			if p != nil {
 				m.end(p)
@@ -206,7 +210,7 @@ func (m *Manager) roleOf(mp *metadata.Partition) *Role {
 // host makes a partition with its log: the one that was loaded, or a new one. With an
 // error it has none and is offline.
 func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
-	p := &Partition{id: t.partition(i), topicID: t.ID}
+	p := &Partition{id: t.partition(i), topicID: t.ID, stats: &t.Stats}
 	if log := m.o.Logs.Log(p.id); log != nil && log.TopicID() == t.ID {
 		p.log.Store(log)
 		return p, nil
@@ -233,11 +237,11 @@ func (m *Manager) Exchange(id topic.Partition, exchange func() (*commitlog.Log, 
 
 // Partitions calls f for each hosted partition, in no order.
 func (m *Manager) Partitions(f func(*Partition)) {
-	m.topics.all(func(t *Topic) {
+	for t := range m.topics.all {
 		for _, p := range *t.partitions.Load() {
 			if p != nil {
 				f(p)
 			}
 		}
-	})
+	}
 }

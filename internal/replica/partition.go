@@ -19,6 +19,7 @@ import (
 type Partition struct {
 	id      topic.Partition
 	topicID uuid.UUID
+	stats   *TopicStats
 	// log is nil when its directory was offline when the partition came. A move to another
 	// directory replaces it, with mu held for writing.
 	log atomic.Pointer[commitlog.Log]
@@ -48,6 +49,9 @@ func (p *Partition) ID() topic.Partition { return p.id }
 
 // TopicID returns the id of the partition's topic.
 func (p *Partition) TopicID() uuid.UUID { return p.topicID }
+
+// Stats returns what is counted for the partition's topic.
+func (p *Partition) Stats() *TopicStats { return p.stats }
 
 // Role returns the present role.
 func (p *Partition) Role() *Role { return p.role.Load() }
@@ -127,6 +131,10 @@ type AppendOptions struct {
 // again on return.
 func (p *Partition) Append(set []byte, o AppendOptions) (commitlog.AppendInfo, error) {
 	info, moved, err := p.append(set, o)
+	if err == nil && !info.Duplicate {
+		p.stats.Add(MessagesIn, info.Count)
+		p.stats.Add(BytesIn, len(set))
+	}
 	switch {
 	case err != nil || !moved:
 	case o.Origin == record.Client:

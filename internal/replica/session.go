@@ -42,8 +42,16 @@ type Sessions struct {
 	// mu guards the map, and in every Session the fields that say so. It is held for moments.
 	mu struct {
 		sync.Mutex
-		byID map[int32]*Session
+		byID      map[int32]*Session
+		evictions int64
 	}
+}
+
+// SessionStats describes a cache of fetch sessions.
+type SessionStats struct {
+	Sessions   int
+	Partitions int   // of all sessions, when they were last used
+	Evictions  int64 // of sessions that had to make room
 }
 
 // NewSessions returns an empty cache.
@@ -59,11 +67,15 @@ func NewSessions(o SessionOptions) *Sessions {
 	return c
 }
 
-// Len returns the number of sessions.
-func (c *Sessions) Len() int {
+// Stats counts the sessions.
+func (c *Sessions) Stats() SessionStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.mu.byID)
+	stats := SessionStats{Sessions: len(c.mu.byID), Evictions: c.mu.evictions}
+	for _, s := range c.mu.byID {
+		stats.Partitions += s.size
+	}
+	return stats
 }
 
 // A Session is the partitions that one client fetches, in the order in which they are read.
@@ -156,6 +168,7 @@ func (c *Sessions) evictLocked(s *Session) bool {
 	default:
 		return false
 	}
+	c.mu.evictions++
 	return true
 }
 

@@ -44,7 +44,7 @@ func TestSessionOrder(t *testing.T) {
 	f("[c]")
 	s.Forget([]byte("c"), topicID(0), 0)
 	f("[]")
-	if id := c.Done(s); id != 0 || c.Len() != 0 {
+	if id := c.Done(s); id != 0 || c.Stats().Sessions != 0 {
 		t.Errorf("an empty session is kept as %d", id)
 	}
 }
@@ -100,6 +100,9 @@ func TestSessionEviction(t *testing.T) {
 	}
 	if _, err := c.Acquire(large.ID, 1, false); err != ErrSessionNotFound {
 		t.Errorf("the stale session was not the one to go: %v", err)
+	}
+	if got, want := c.Stats(), (SessionStats{Sessions: 2, Partitions: 2, Evictions: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if NewSessions(SessionOptions{}).Open(fetchOf("a"), false, false) != nil {
 		t.Error("a cache without slots gave one")

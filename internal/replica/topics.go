@@ -13,8 +13,9 @@ import (
 // A Topic is the partitions of one topic that this broker hosts. Another life of the topic
 // under the same name is another Topic.
 type Topic struct {
-	Name string
-	ID   uuid.UUID
+	Name  string
+	ID    uuid.UUID
+	Stats TopicStats
 
 	partitions atomic.Pointer[[]*Partition] // by number; nil for those that are elsewhere
 }
@@ -103,12 +104,14 @@ func copyOf[K comparable](m *map[K]*Topic) map[K]*Topic {
 	return maps.Clone(*m)
 }
 
-// all calls f for each topic, in no order.
-func (ts *topics) all(f func(*Topic)) {
+// all yields the topics, in no order.
+func (ts *topics) all(yield func(*Topic) bool) {
 	for i := range ts.byName {
 		if m := ts.byName[i].Load(); m != nil {
 			for _, t := range *m {
-				f(t)
+				if !yield(t) {
+					return
+				}
 			}
 		}
 	}

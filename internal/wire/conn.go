@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/gregor-kafka/gregor/internal/metrics"
 )
 
 // deferredMax is how many answers of a connection may wait before it reads no further.
@@ -148,7 +150,7 @@ func (c *Conn) handle(frame []byte) error {
 	if c.client != string(clientID) {
 		c.client = string(clientID)
 	}
-	r.ClientID, r.Listener, r.Conn = c.client, c.listener, c
+	r.ClientID, r.Listener, r.Conn, r.Received = c.client, c.listener, c, metrics.StartStopwatch()
 	c.out.begin(r.CorrelationID, r.Key != apiVersionsKey && r.Flexible())
 	err = c.server.cfg.Handler.Handle(c.ctx, r, &c.out)
 	r.Body = nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -416,10 +417,13 @@ func TestHangUpEndsContext(t *testing.T) {
 }
 
 func TestIdleConnectionIsClosed(t *testing.T) {
-	_, addr := startServer(t, Config{Handler: handlerFunc(echo), IdleTimeout: time.Second})
+	s, addr := startServer(t, Config{Handler: handlerFunc(echo), IdleTimeout: time.Second})
 	c := dial(t, addr)
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("got %v, want EOF", err)
+	}
+	for s.Stats().Killed == 0 { // it is counted right behind
+		runtime.Gosched()
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/metrics"
 )
 
 // A Request is one request of a client. It and its Body are valid until the Handler
@@ -17,6 +19,7 @@ type Request struct {
 	Listener      string // the name of the listener the connection came in by
 	Conn          *Conn
 	Body          []byte
+	Received      metrics.Stopwatch // began when its last byte was there
 }
 
 // Flexible reports whether the body uses compact lengths and tags.

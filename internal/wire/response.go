@@ -195,6 +195,9 @@ func (w *Response) Drop() { w.dropped = true }
 // responses queue up behind this one.
 func (w *Response) Defer(d Deferred) { w.deferred = d }
 
+// IsDeferred reports whether something else completes the response.
+func (w *Response) IsDeferred() bool { return w.deferred != nil }
+
 // Flush sends the earlier responses that are still held back. A Handler calls it before it
 // waits, and before it appended a slice.
 func (w *Response) Flush() error {

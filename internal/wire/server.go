@@ -61,6 +61,7 @@ type Server struct {
 	budget  budget
 	closing atomic.Bool
 	tick    atomic.Int64 // seconds since the start, advanced by the reaper
+	killed  atomic.Int64 // connections that the reaper closed
 
 	ctx    context.Context // ends when connections must
 	cancel context.CancelFunc
@@ -68,9 +69,10 @@ type Server struct {
 
 	mu struct {
 		sync.Mutex
-		listeners []net.Listener
-		conns     map[*Conn]struct{}
-		perIP     map[netip.Addr]int
+		listeners  []net.Listener
+		conns      map[*Conn]struct{}
+		perIP      map[netip.Addr]int
+		byListener map[string]*listenerCount
 	}
 }
 
@@ -81,6 +83,7 @@ func NewServer(cfg Config) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mu.conns = map[*Conn]struct{}{}
 	s.mu.perIP = map[netip.Addr]int{}
+	s.mu.byListener = map[string]*listenerCount{}
 	s.wg.Go(s.reap)
 	return s
 }
@@ -95,6 +98,9 @@ func (s *Server) Serve(name string, ln net.Listener) {
 		return
 	}
 	s.mu.listeners = append(s.mu.listeners, ln)
+	if s.mu.byListener[name] == nil {
+		s.mu.byListener[name] = &listenerCount{}
+	}
 	s.wg.Go(func() { s.accept(name, ln) })
 }
 
@@ -186,6 +192,20 @@ var (
 func (s *Server) add(c *Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	count := s.mu.byListener[c.listener]
+	if err := s.refusalLocked(c); err != nil {
+		count.refused++
+		return err
+	}
+	count.accepted++
+	s.mu.conns[c] = struct{}{}
+	s.mu.perIP[c.addr]++
+	s.wg.Add(1)
+	return nil
+}
+
+// refusalLocked returns why there is no place for a connection, or nil.
+func (s *Server) refusalLocked(c *Conn) error {
 	switch {
 	case s.closing.Load():
 		return errClosing
@@ -194,9 +214,6 @@ func (s *Server) add(c *Conn) error {
 	case s.mu.perIP[c.addr] >= s.cfg.MaxConnectionsPerIP:
 		return errConnectionsPerIP
 	}
-	s.mu.conns[c] = struct{}{}
-	s.mu.perIP[c.addr]++
-	s.wg.Add(1)
 	return nil
 }
 
@@ -238,13 +255,20 @@ func (c *Conn) reap(now, stalled int64) {
 	limit := c.server.cfg.IdleTimeout
 	switch {
 	case c.readingLong.Load() && idle > stalled:
-		c.nc.Close()
+		c.kill()
 	case c.busy.Load() || c.queued.Load() > 0:
 		if idle > 1 && c.hungUp() {
 			c.cancel()
 		}
 	case limit >= 0 && time.Duration(idle)*time.Second > limit:
-		c.nc.Close()
+		c.kill()
+	}
+}
+
+// kill ends the connection, whose goroutine notices.
+func (c *Conn) kill() {
+	if c.nc.Close() == nil { // not before
+		c.server.killed.Add(1)
 	}
 }
 
