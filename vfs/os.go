@@ -29,13 +29,16 @@ func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 		}
-		return newOSFile(name, fd)
+		return newOSFile(name, flag, fd)
 	}
 }
 
 // newOSFile refuses directories, which open(2) gives to readers.
-func newOSFile(name string, fd int) (File, error) {
+func newOSFile(name string, flag, fd int) (File, error) {
 	f := &osFile{name: name, fd: fd}
+	if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		return f, nil
+	}
 	st, err := f.stat("open")
 	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		err = &fs.PathError{Op: "open", Path: name, Err: unix.EISDIR}

@@ -73,14 +73,15 @@ func newLog(o Options) *Log {
 }
 
 func (l *Log) load(o Options) error {
-	if err := l.makeDir(o.Dir, o.Clean); err != nil {
-		return err
-	}
-	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
-		return err
-	}
 	left, err := listLeftovers(l.fs, o.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.create(o)
+	}
 	if err != nil {
+		return err
+	}
+	l.newDir.Store(!o.Clean) // after a kill nobody knows whether its name is durable
+	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
 		return err
 	}
 	if err := left.finishSwaps(l.fs, o.Dir); err != nil {
@@ -112,21 +113,23 @@ func (l *Log) load(o Options) error {
 	return l.removeDeleted(&left, r.clean)
 }
 
-// makeDir creates a missing directory. The first flush makes it durable, so that creating
-// many logs waits for no disk; after a kill nobody knows whether that had happened.
-func (l *Log) makeDir(dir string, clean bool) error {
-	l.newDir.Store(!clean)
-	if _, err := l.fs.Stat(dir); err == nil {
-		return nil
-	}
-	if err := vfs.MkdirAll(l.fs, filepath.Dir(dir), 0o755); err != nil {
+// create makes an empty log in a directory that is missing. The first flush makes it durable,
+// so that creating many logs waits for no disk.
+func (l *Log) create(o Options) error {
+	if err := vfs.MkdirAll(l.fs, filepath.Dir(o.Dir), 0o755); err != nil {
 		return err
 	}
-	if err := l.fs.Mkdir(dir, 0o755); err != nil {
+	if err := l.fs.Mkdir(o.Dir, 0o755); err != nil {
 		return err
 	}
 	l.newDir.Store(true)
-	return nil
+	id := o.TopicID
+	l.topicID.Store(&id)
+	l.metadataPending.Store(!id.IsZero())
+	l.epochs = newEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
+	l.epochs.dirty.Store(false)
+	start := o.LogStartOffset
+	return l.start(&recovery{log: l, point: start, end: start, logStart: start, producers: newProducerState(start)})
 }
 
 // newRecovery says what to trust, and reads the leader epochs.
@@ -195,7 +198,7 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, er
 		}
 	}
 	var bases []int64
-	l.mu.snapshots.offsets, l.mu.unsynced = nil, nil
+	l.mu.snapshots.offsets, l.mu.snapshots.doubted, l.mu.unsynced = nil, nil, nil
 	for _, name := range names {
 		if base, kind, suffix, ok := segment.ParseName(name); ok && kind == segment.LogFile && suffix == "" {
 			bases = append(bases, base)

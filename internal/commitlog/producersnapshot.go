@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -115,6 +116,7 @@ type snapshots struct {
 	dir      string
 	offsets  []int64 // ascending
 	unsynced []int64 // written, not known to be on disk
+	doubted  []int64 // files from before a crash that are not among offsets, see doubtFrom
 }
 
 func (s *snapshots) path(offset int64) string {
@@ -129,7 +131,7 @@ func (s *snapshots) latest() int64 {
 	return s.offsets[len(s.offsets)-1]
 }
 
-// discard removes what a failed write has left.
+// discard removes a file that may be there.
 func (s *snapshots) discard(offset int64) error {
 	err := s.fs.Remove(s.path(offset))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +146,11 @@ func (s *snapshots) write(state *ProducerState) error {
 	if state.end <= s.latest() {
 		return nil
 	}
-	if err := writeFile(s.fs, s.path(state.end), state.encode()); err != nil {
-		return err
+	data := state.encode()
+	if !s.isDoubted(state.end, data) {
+		if err := writeFile(s.fs, s.path(state.end), data); err != nil {
+			return err
+		}
 	}
 	s.offsets = append(s.offsets, state.end)
 	s.unsynced = append(s.unsynced, state.end)
@@ -174,6 +179,39 @@ func (s *snapshots) load(logStart, end int64, now time.Time, expiration time.Dur
 		}
 	}
 	return newProducerState(logStart), nil
+}
+
+// doubtFrom takes the snapshots from offset on for gone: a crash may have lost what they are
+// about. Their files stay until dropDoubted, for write to find that one of them says what it
+// was about to write.
+func (s *snapshots) doubtFrom(offset int64) {
+	i, _ := slices.BinarySearch(s.offsets, offset)
+	s.doubted = append(s.doubted, s.offsets[i:]...)
+	s.offsets = s.offsets[:i]
+	s.unsynced = slices.DeleteFunc(s.unsynced, func(o int64) bool { return o >= offset })
+}
+
+// isDoubted reports whether there is a file from before the crash that has this content, and
+// ends the doubt.
+func (s *snapshots) isDoubted(offset int64, data []byte) bool {
+	i := slices.Index(s.doubted, offset)
+	if i < 0 {
+		return false
+	}
+	s.doubted = slices.Delete(s.doubted, i, i+1)
+	had, err := vfs.ReadFile(s.fs, s.path(offset), int64(len(data)))
+	return err == nil && bytes.Equal(had, data)
+}
+
+// dropDoubted removes the files that are still in doubt.
+func (s *snapshots) dropDoubted() error {
+	for _, offset := range s.doubted {
+		if err := s.discard(offset); err != nil {
+			return err
+		}
+	}
+	s.doubted = nil
+	return nil
 }
 
 // remove deletes the snapshot at offset if there is one.

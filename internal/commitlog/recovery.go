@@ -139,7 +139,10 @@ func (r *recovery) check() error {
 	if err := r.dropStraySnapshots(); err != nil {
 		return err
 	}
-	return l.mu.snapshots.write(r.producers)
+	if err := l.mu.snapshots.write(r.producers); err != nil {
+		return err
+	}
+	return l.mu.snapshots.dropDoubted()
 }
 
 func (r *recovery) last() *segment.Segment { return r.segments[len(r.segments)-1] }
@@ -283,9 +286,7 @@ func (r *recovery) noteProducer(b record.Batch, at position) error {
 // from before the crash that says something else is of records that are lost.
 func (r *recovery) snapshotAt(base int64) error {
 	l := r.log
-	if err := l.mu.snapshots.removeIf(func(offset int64) bool { return offset >= base }); err != nil {
-		return err
-	}
+	l.mu.snapshots.doubtFrom(base)
 	if r.producers.end < base {
 		r.producers.end = base
 	}
@@ -318,7 +319,8 @@ func (r *recovery) restart() error {
 	l.epochs.clear()
 	r.end, r.point = r.logStart, r.logStart
 	r.producers = newProducerState(r.end)
-	return l.mu.snapshots.removeIf(func(int64) bool { return true })
+	l.mu.snapshots.doubtFrom(0)
+	return l.mu.snapshots.dropDoubted()
 }
 
 // dropStraySnapshots removes snapshots that belong to no segment. The newest may be at the
