@@ -185,7 +185,7 @@ func (m *metadataAnswer) partition(number int32, p *metadata.Partition) kmsg.Met
 	answer.Partition = number
 	answer.Leader, answer.LeaderEpoch = p.Leader, p.LeaderEpoch
 	answer.Replicas, answer.ISR = p.Replicas, p.ISR
-	answer.OfflineReplicas = offline(m.img, p.Replicas)
+	answer.OfflineReplicas = offline(m.img, p)
 	answer.ErrorCode = m.leaderError(p)
 	if answer.ErrorCode != 0 {
 		answer.Leader = metadata.NoLeader

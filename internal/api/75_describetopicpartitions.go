@@ -116,7 +116,7 @@ func (s *Server) describePartitions(img *metadata.Image, listener string, t *met
 			described.LeaderID = metadata.NoLeader
 		}
 		described.Replicas, described.ISR = p.Replicas, p.ISR
-		described.OfflineReplicas = offline(img, p.Replicas)
+		described.OfflineReplicas = offline(img, p)
 		described.EligibleLeaderReplicas = append([]int32{}, p.ELR...)
 		described.LastKnownELR = append([]int32{}, p.LastKnownELR...)
 		answer.Partitions = append(answer.Partitions, described)

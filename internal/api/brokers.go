@@ -46,11 +46,11 @@ func (s *Server) controllerID(img *metadata.Image) int32 {
 	return -1
 }
 
-// offline returns the replicas whose broker is fenced or not registered.
-func offline(img *metadata.Image, replicas []int32) []int32 {
+// offline returns the replicas whose broker is fenced or not registered, or has lost the directory.
+func offline(img *metadata.Image, p *metadata.Partition) []int32 {
 	var dead []int32
-	for _, id := range replicas {
-		if b := img.Broker(id); b == nil || b.Fenced {
+	for _, id := range p.Replicas {
+		if !img.Online(p, id) {
 			dead = append(dead, id)
 		}
 	}

@@ -38,16 +38,17 @@ type Broker struct {
 	logger   *slog.Logger
 	settings *settings
 
-	state      atomic.Int32 // a web.State
-	listeners  []listener
-	http       net.Listener // nil: none is configured
-	web        *web.Server
-	logs       *logdir.Manager
-	quorum     *quorum.Quorum
-	controller *controller.Controller
-	replicas   *replica.Manager
-	groups     *group.Coordinator
-	server     *wire.Server
+	state       atomic.Int32 // a web.State
+	listeners   []listener
+	http        net.Listener // nil: none is configured
+	web         *web.Server
+	logs        *logdir.Manager
+	quorum      *quorum.Quorum
+	controller  *controller.Controller
+	directories *directoryReports
+	replicas    *replica.Manager
+	groups      *group.Coordinator
+	server      *wire.Server
 
 	started []func(context.Context) error // how to stop what has started, in order
 
@@ -123,7 +124,7 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc.Exchange = func(p topic.Partition, exchange func() (*commitlog.Log, error)) error {
 		return b.replicas.Exchange(p, exchange)
 	}
-	lc.OnMoved = b.dirAssigned
+	lc.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) { b.directories.assigned(p, topicID, dirID) }
 	var err error
 	if b.logs, err = logdir.Open(lc); err != nil {
 		return err
@@ -132,25 +133,6 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	b.onStop(b.stopWeb) // the last to go: closing logs can be watched as well
 	b.onStop(b.logs.Close)
 	return nil
-}
-
-// dirAssigned tells the metadata where a partition is that has moved. A failure is of no
-// consequence here: the directory itself tells at the next start.
-func (b *Broker) dirAssigned(ctx context.Context, p topic.Partition, topicID, dirID uuid.UUID) {
-	a := controller.DirectoryAssignment{TopicID: topicID, Partition: p.Partition, Directory: dirID}
-	if err := b.controller.AssignDirectories(ctx, b.logs.NodeID(), []controller.DirectoryAssignment{a}); err != nil {
-		b.logger.Warn("the metadata does not know the new directory", "partition", p, "err", err)
-	}
-}
-
-// dirFailed ends the broker when no log directory is left.
-func (b *Broker) dirFailed(path string, _ uuid.UUID, err error) {
-	for _, d := range b.logs.Dirs() {
-		if d.Online {
-			return
-		}
-	}
-	b.fail(fmt.Errorf("no log directory is left: %s: %w", path, err))
 }
 
 func (b *Broker) openQuorum(_ context.Context, c *config.Broker) error {
@@ -223,6 +205,12 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 		return fmt.Errorf("registration: %w", err)
 	}
 	b.logs.SetBrokerEpoch(epoch)
+	b.directories = &directoryReports{
+		controller: b.controller, broker: b.logs.NodeID(), epoch: epoch,
+		timeout: milliseconds(c.Long("log.dir.failure.timeout.ms")), fail: b.fail, logger: b.logger,
+	}
+	b.directories.start()
+	b.onStop(b.directories.close)
 	return nil
 }
 
@@ -276,6 +264,7 @@ func (b *Broker) apply(d *metadata.Delta) {
 	if err := b.replicas.Apply(d); err != nil {
 		b.logger.Error("partitions are offline", "err", err)
 	}
+	b.compareDirectories(d)
 	var deleted []string
 	for _, t := range d.DeletedTopics {
 		deleted = append(deleted, t.Name)

@@ -56,7 +56,7 @@ func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadat
 	for _, name := range img.TopicNames() {
 		t := img.Topic(name)
 		for n, p := range t.Partitions {
-			if change := elect(p, r, clean); change != nil {
+			if change := elect(img, p, r, clean); change != nil {
 				change.TopicID, change.PartitionID = t.ID, int32(n)
 				records = append(records, change)
 			}
@@ -106,23 +106,37 @@ func checkForeignDirs(img *metadata.Image, r Registration, dirs map[uuid.UUID]bo
 	return nil
 }
 
-// elect returns the change that a broker's return makes to a partition, or nil.
-func elect(p *metadata.Partition, r Registration, clean bool) *metadata.PartitionChangeRecord {
-	leaderless := p.Leader == metadata.NoLeader
-	eligible := slices.Contains(p.ISR, r.ID) || len(p.ISR) == 0 && slices.Contains(p.ELR, r.ID)
-	change := metadata.NewPartitionChangeRecord()
-	changed := false
-	if leaderless && eligible || p.Leader == r.ID && !clean {
-		change.Leader, changed = r.ID, true
-		if len(p.ISR) == 0 { // elected from the ELR, which the ISR replaces
-			change.ISR, change.EligibleLeaderReplicas, change.LastKnownELR = []int32{r.ID}, []int32{}, []int32{}
-		}
+// elect returns the change that a broker's return makes to a partition, or nil. A replica in a
+// directory that the broker comes without is offline.
+func elect(img *metadata.Image, p *metadata.Partition, r Registration, clean bool) *metadata.PartitionChangeRecord {
+	dir, replica := p.Directory(r.ID)
+	if returned := (metadata.Broker{LogDirs: r.LogDirs}); replica && !returned.Serves(dir) {
+		return retire(img, p, r.ID)
+	}
+	var change *metadata.PartitionChangeRecord
+	if p.Leader == metadata.NoLeader && eligible(p, r.ID) || p.Leader == r.ID && !clean {
+		change = promote(p, r.ID)
 	}
 	if dirs := knownDirectories(p, r); dirs != nil {
-		change.Directories, changed = dirs, true
+		if change == nil {
+			change = metadata.NewPartitionChangeRecord()
+		}
+		change.Directories = dirs
 	}
-	if !changed {
-		return nil
+	return change
+}
+
+// eligible reports whether a broker may become leader: it has all records that were committed.
+func eligible(p *metadata.Partition, broker int32) bool {
+	return slices.Contains(p.ISR, broker) || len(p.ISR) == 0 && slices.Contains(p.ELR, broker)
+}
+
+// promote makes an eligible broker the leader.
+func promote(p *metadata.Partition, broker int32) *metadata.PartitionChangeRecord {
+	change := metadata.NewPartitionChangeRecord()
+	change.Leader = broker
+	if len(p.ISR) == 0 { // elected from the ELR, which the ISR replaces
+		change.ISR, change.EligibleLeaderReplicas, change.LastKnownELR = []int32{broker}, []int32{}, []int32{}
 	}
 	return change
 }
@@ -137,12 +151,20 @@ func knownDirectories(p *metadata.Partition, r Registration) []uuid.UUID {
 	if dir, _ := p.Directory(r.ID); !dir.IsZero() && dir != uuid.Unassigned {
 		return nil
 	}
-	dirs := make([]uuid.UUID, len(p.Replicas))
-	for i, id := range p.Replicas {
-		dirs[i], _ = p.Directory(id)
-	}
+	dirs := directoriesOf(p)
 	dirs[at] = r.LogDirs[0]
 	return dirs
+}
+
+// checkBrokerEpoch refuses what an earlier life of a broker asks for.
+func checkBrokerEpoch(b *metadata.Broker, id int32, epoch int64) error {
+	switch {
+	case b == nil:
+		return refuse(BrokerIDNotRegistered, "broker %d is not registered", id)
+	case b.Epoch != epoch:
+		return refuse(StaleBrokerEpoch, "broker epoch is %d, the request has %d", b.Epoch, epoch)
+	}
+	return nil
 }
 
 // producerIDBlock is how many producer ids a broker gets at a time.
@@ -154,11 +176,8 @@ func (c *Controller) AllocateProducerIDs(ctx context.Context, broker int32, brok
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	img := c.opts.Quorum.Image()
-	switch b := img.Broker(broker); {
-	case b == nil:
-		return 0, 0, refuse(BrokerIDNotRegistered, "broker %d is not registered", broker)
-	case b.Epoch != brokerEpoch:
-		return 0, 0, refuse(StaleBrokerEpoch, "broker epoch is %d, the request has %d", b.Epoch, brokerEpoch)
+	if err := checkBrokerEpoch(img.Broker(broker), broker, brokerEpoch); err != nil {
+		return 0, 0, err
 	}
 	first = img.NextProducerID
 	record := &metadata.ProducerIdsRecord{BrokerID: broker, BrokerEpoch: brokerEpoch, NextProducerID: first + producerIDBlock}

@@ -130,6 +130,10 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 	case "replace":
 		results, err := s.AlterConfigs(ctx, parseReplace(d), d.HasArg("validate-only"))
 		return describeAll(results), err
+	case "assign":
+		return s.assign(t, d)
+	case "offline":
+		return s.offline(t, d)
 	case "producer-ids":
 		var broker int
 		d.ScanArgs(t, "broker", &broker)
@@ -163,7 +167,7 @@ func describeAll(results []error) string {
 
 func dirID(n int) uuid.UUID { return uuid.UUID{0: 9, 15: byte(n)} }
 
-// register broker=1 [rack=a] [dirs=2] [clean]
+// register broker=1 [rack=a] [dirs=2] [without=0] [clean]
 func (s *script) register(t *testing.T, d *datadriven.TestData) (string, error) {
 	r := Registration{IncarnationID: uuid.New(), PreviousEpoch: -1, Endpoints: []metadata.BrokerEndpoint{{Name: "PLAINTEXT", Host: "h", Port: 9092}}}
 	var id int
@@ -179,6 +183,11 @@ func (s *script) register(t *testing.T, d *datadriven.TestData) (string, error) 
 	for n := range dirs {
 		r.LogDirs = append(r.LogDirs, dirID(10*id+n))
 	}
+	if d.HasArg("without") {
+		var n int
+		d.ScanArgs(t, "without", &n)
+		r.LogDirs = slices.Delete(r.LogDirs, n, n+1)
+	}
 	old := s.q.Image().Broker(r.ID)
 	if old != nil && d.HasArg("clean") {
 		r.PreviousEpoch = old.Epoch
@@ -192,6 +201,32 @@ func (s *script) register(t *testing.T, d *datadriven.TestData) (string, error) 
 		return "", fmt.Errorf("epoch %d, registered %+v, before %+v", epoch, b, old)
 	}
 	return fmt.Sprintf("broker %d active=%t\n", id, b.Active()), nil
+}
+
+// assign broker=1 dir=1, and a topic a line
+func (s *script) assign(t *testing.T, d *datadriven.TestData) (string, error) {
+	var broker, dir int
+	d.ScanArgs(t, "broker", &broker)
+	d.ScanArgs(t, "dir", &dir)
+	var list []DirectoryAssignment
+	for line := range strings.Lines(d.Input) {
+		id := s.q.Image().Topic(strings.TrimSpace(line)).ID
+		list = append(list, DirectoryAssignment{TopicID: id, Directory: dirID(10*broker + dir)})
+	}
+	return "", s.AssignDirectories(context.Background(), int32(broker), list)
+}
+
+// offline broker=1 dir=1 [stale]
+func (s *script) offline(t *testing.T, d *datadriven.TestData) (string, error) {
+	var broker, dir int
+	d.ScanArgs(t, "broker", &broker)
+	d.ScanArgs(t, "dir", &dir)
+	epoch := s.q.Image().Broker(int32(broker)).Epoch
+	if d.HasArg("stale") {
+		epoch--
+	}
+	err := s.DirectoriesOffline(context.Background(), int32(broker), epoch, []uuid.UUID{dirID(10*broker + dir)})
+	return fmt.Sprintf("%d directories left\n", len(s.q.Image().Broker(int32(broker)).LogDirs)), err
 }
 
 // Lines of create: name [partitions=n] [factor=n] [assign=0:1,2;1:2,1] [key=value ...] [key=null]
@@ -329,6 +364,8 @@ func (s *script) topics() string {
 					dirs = append(dirs, "unassigned")
 				case dir == dirID(int(10*p.Replicas[i])):
 					dirs = append(dirs, "its own")
+				case dir == dirID(int(10*p.Replicas[i]+1)):
+					dirs = append(dirs, "second")
 				default:
 					dirs = append(dirs, "other")
 				}

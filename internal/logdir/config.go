@@ -1,7 +1,6 @@
 package logdir
 
 import (
-	"context"
 	"log/slog"
 	"math"
 	"time"
@@ -56,7 +55,7 @@ type Config struct {
 	Cleaner Cleaner
 
 	// OnMoved, if not nil, is told of a partition that has moved to another directory.
-	OnMoved func(ctx context.Context, p topic.Partition, topicID, dirID uuid.UUID)
+	OnMoved func(p topic.Partition, topicID, dirID uuid.UUID)
 }
 
 // DefaultConfig returns Kafka's defaults, with no directory.

@@ -11,6 +11,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
 const unknownEpoch = checkpoint.UnknownBrokerEpoch
@@ -85,6 +86,15 @@ func (m *Manager) SetBrokerEpoch(epoch int64) { m.brokerEpoch.Store(epoch) }
 func (m *Manager) Log(p topic.Partition) *commitlog.Log {
 	e, _ := m.entry(p)
 	return e.log
+}
+
+// DirectoryID returns the id of the directory that a partition's log is in.
+func (m *Manager) DirectoryID(p topic.Partition) (id uuid.UUID, ok bool) {
+	e, ok := m.entry(p)
+	if !ok {
+		return uuid.Zero, false
+	}
+	return e.dir.id, true
 }
 
 func (m *Manager) entry(p topic.Partition) (entry, bool) {

@@ -351,8 +351,8 @@ func (l *loading) loadFuture(d *dir, at location) error {
 }
 
 // moved tells the owner that a partition lies in another directory.
-func (m *Manager) moved(ctx context.Context, p topic.Partition, l *commitlog.Log) {
+func (m *Manager) moved(p topic.Partition, l *commitlog.Log) {
 	if e, ok := m.entry(p); ok && m.cfg.OnMoved != nil {
-		m.cfg.OnMoved(ctx, p, l.TopicID(), e.dir.id)
+		m.cfg.OnMoved(p, l.TopicID(), e.dir.id)
 	}
 }

@@ -52,7 +52,7 @@ func TestMove(t *testing.T) {
 	fsys := vfs.NewMem()
 	c := testConfig(fsys, "/a", "/b")
 	var told []uuid.UUID
-	c.OnMoved = func(_ context.Context, p topic.Partition, topicID, dirID uuid.UUID) {
+	c.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) {
 		if p != orders0 || topicID != ordersID {
 			t.Errorf("moved: %v of %v", p, topicID)
 		}
@@ -209,7 +209,7 @@ func TestMoveFallsBehind(t *testing.T) {
 func TestMoveWhileWritten(t *testing.T) {
 	c := testConfig(vfs.NewMem(), "/a", "/b")
 	moved := make(chan struct{})
-	c.OnMoved = func(context.Context, topic.Partition, uuid.UUID, uuid.UUID) { close(moved) }
+	c.OnMoved = func(topic.Partition, uuid.UUID, uuid.UUID) { close(moved) }
 	writing := make(chan struct{}, 1) // holds a token while somebody appends or exchanges
 	c.Exchange = func(_ topic.Partition, exchange func() (*commitlog.Log, error)) error {
 		writing <- struct{}{}

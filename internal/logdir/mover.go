@@ -119,7 +119,7 @@ func (m *Manager) complete(ctx context.Context, p topic.Partition) error {
 		return l, err
 	})
 	if err == nil && l != nil {
-		m.moved(ctx, p, l)
+		m.moved(p, l)
 	}
 	return err
 }

@@ -98,6 +98,26 @@ type Broker struct {
 	migratingZk          bool
 }
 
+// Serves reports whether a log directory of a replica is online, as far as the broker has told: one
+// that is not known yet counts as online, and so does any if the broker has told of none. (KIP-858;
+// Kafka class DirectoryId.)
+func (b *Broker) Serves(dir uuid.UUID) bool {
+	switch {
+	case dir.IsZero() || dir == uuid.Unassigned:
+		return true
+	case dir == uuid.Lost:
+		return false
+	}
+	return len(b.LogDirs) == 0 || slices.Contains(b.LogDirs, dir)
+}
+
+// Online reports whether a broker is there and serves its replica of a partition.
+func (i *Image) Online(p *Partition, broker int32) bool {
+	b := i.brokers[broker]
+	dir, ok := p.Directory(broker)
+	return ok && b != nil && !b.Fenced && b.Serves(dir)
+}
+
 // Active reports whether the broker may lead partitions.
 func (b *Broker) Active() bool { return b != nil && !b.Fenced && !b.InControlledShutdown }
 

@@ -1,0 +1,181 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
+)
+
+// inDirectory waits until the metadata know where partition 0 of a topic is, and returns the path.
+func inDirectory(t *testing.T, b *Broker, name string) string {
+	t.Helper()
+	var path string
+	eventually(t, "the directory of "+name+" is known", func() bool {
+		dir, _ := b.quorum.Image().Topic(name).Partitions[0].Directory(b.NodeID())
+		for _, d := range b.logs.Dirs() {
+			if d.ID == dir {
+				path = d.Path
+			}
+		}
+		return path != ""
+	})
+	return path
+}
+
+// A directory that fails takes its partitions with it: they have no leader, their replica is
+// offline, and everything else goes on. They are back with the directory.
+func TestDirectoryFailure(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	b := start(t, strings.Join(dirs, ","))
+	a := admin(t, b)
+	in := map[string]string{} // path to a topic there
+	for n := 0; len(in) < 2; n++ {
+		name := fmt.Sprint("orders", n)
+		createTopic(t, a, name)
+		in[inDirectory(t, b, name)] = name
+	}
+	good, lost := in[dirs[0]], in[dirs[1]]
+	c := dial(t, b)
+	for _, name := range []string{good, lost} {
+		c.mustProduce(name, batch(t, "value"))
+	}
+
+	if err := b.logs.Fail(dirs[1], errors.New("it burns")); err != nil {
+		t.Fatal(err)
+	}
+	wantOffline := func() {
+		t.Helper()
+		if code := c.produce(lost, batch(t, "value")).ErrorCode; code != kerr.KafkaStorageError.Code {
+			t.Errorf("produce: got error %d, want %d", code, kerr.KafkaStorageError.Code)
+		}
+		if code := c.fetch(lost, 0).ErrorCode; code != kerr.KafkaStorageError.Code {
+			t.Errorf("fetch: got error %d, want %d", code, kerr.KafkaStorageError.Code)
+		}
+	}
+	wantOffline()
+	eventually(t, "the partition has no leader", func() bool { return b.quorum.Image().Topic(lost).Partitions[0].Leader < 0 })
+	wantOffline()
+	c.mustProduce(good, batch(t, "value"))
+	p := describe(t, a, lost)
+	if !errors.Is(p.Err, kerr.LeaderNotAvailable) || p.Leader != -1 || !slices.Equal(p.OfflineReplicas, []int32{b.NodeID()}) || !slices.Equal(p.ISR, []int32{b.NodeID()}) {
+		t.Errorf("lost partition: got %+v", p)
+	}
+	if p := describe(t, a, good); p.Err != nil || p.Leader != b.NodeID() || len(p.OfflineReplicas) > 0 {
+		t.Errorf("good partition: got %+v", p)
+	}
+	if n := len(b.quorum.Image().Broker(b.NodeID()).LogDirs); n != 1 {
+		t.Errorf("%d log directories are registered, want 1", n)
+	}
+
+	stop(t, b)
+	b = start(t, strings.Join(dirs, ","))
+	a = admin(t, b)
+	for _, name := range []string{good, lost} {
+		if p := describe(t, a, name); p.Err != nil || p.Leader != b.NodeID() || len(p.OfflineReplicas) > 0 {
+			t.Errorf("%s after a restart: got %+v", name, p)
+		}
+		if end := endOffset(t, a, name); end < 1 {
+			t.Errorf("%s ends at %d", name, end)
+		}
+	}
+}
+
+func describe(t *testing.T, a *kadm.Client, name string) kadm.PartitionDetail {
+	t.Helper()
+	m, err := a.Metadata(testContext(t), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Topics[name].Partitions[0]
+}
+
+// A deaf controller commits nothing, until it hears.
+type deafController struct {
+	hears    bool
+	assigned []controller.DirectoryAssignment
+	offline  []uuid.UUID
+}
+
+var errDeaf = errors.New("no quorum")
+
+func (d *deafController) AssignDirectories(_ context.Context, _ int32, list []controller.DirectoryAssignment) error {
+	if !d.hears {
+		return errDeaf
+	}
+	d.assigned = append(d.assigned, list...)
+	return nil
+}
+
+func (d *deafController) DirectoriesOffline(_ context.Context, _ int32, _ int64, dirs []uuid.UUID) error {
+	if !d.hears {
+		return errDeaf
+	}
+	d.offline = append(d.offline, dirs...)
+	return nil
+}
+
+func TestDirectoryReports(t *testing.T) {
+	f := func(name string, test func(t *testing.T, r *directoryReports, c *deafController, failed *error)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var failed error
+				c := &deafController{}
+				r := &directoryReports{controller: c, broker: 1, epoch: 5, timeout: 30 * time.Second, logger: slog.New(slog.DiscardHandler),
+					fail: func(err error) { failed = err }}
+				r.start()
+				test(t, r, c, &failed)
+				if err := r.close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	p := topic.Partition{Topic: "orders"}
+	topicID, dir, other := uuid.New(), uuid.New(), uuid.New()
+	f("a failure in time", func(t *testing.T, r *directoryReports, c *deafController, failed *error) {
+		r.failed(dir)
+		time.Sleep(29 * time.Second)
+		c.hears = true
+		time.Sleep(time.Hour)
+		if *failed != nil || !slices.Equal(c.offline, []uuid.UUID{dir}) {
+			t.Errorf("got %v, told %v", *failed, c.offline)
+		}
+	})
+	f("a failure too late", func(t *testing.T, r *directoryReports, _ *deafController, failed *error) {
+		r.failed(dir)
+		time.Sleep(20 * time.Second)
+		r.failed(other)
+		time.Sleep(9 * time.Second)
+		if *failed != nil {
+			t.Errorf("got %v before its time", *failed)
+		}
+		time.Sleep(2 * time.Second)
+		if !errors.Is(*failed, errDeaf) {
+			t.Errorf("got %v, want %v", *failed, errDeaf)
+		}
+	})
+	f("an assignment", func(t *testing.T, r *directoryReports, c *deafController, failed *error) {
+		r.assigned(p, topicID, dir)
+		time.Sleep(time.Hour)
+		r.assigned(p, topicID, other)
+		c.hears = true
+		time.Sleep(time.Minute)
+		want := []controller.DirectoryAssignment{{TopicID: topicID, Directory: other}}
+		if *failed != nil || !slices.Equal(c.assigned, want) {
+			t.Errorf("got %v, told %v, want %v", *failed, c.assigned, want)
+		}
+	})
+}
