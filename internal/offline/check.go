@@ -77,6 +77,9 @@ func Check(ctx context.Context, dirs []string, o CheckOptions) (*Report, error) 
 		}
 		all = append(all, d)
 	}
+	if err := c.readAround(ctx, all); err != nil {
+		return &Report{}, err
+	}
 	report := &Report{}
 	var err error
 	for _, d := range all {
@@ -111,6 +114,7 @@ type dirCheck struct {
 	*collector
 	partitions []*partition
 	logDir     bool
+	around     *surrounding
 }
 
 func (c *checking) open(path string) (*dirCheck, error) {
@@ -130,6 +134,9 @@ func (c *checking) open(path string) (*dirCheck, error) {
 			continue
 		}
 		inner, err := c.o.FS.ReadDir(sub)
+		if errors.Is(err, fs.ErrNotExist) { // a broker has deleted it since
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -159,6 +166,9 @@ func (c *checking) measure(path string, entries []fs.DirEntry) error {
 			continue
 		}
 		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -179,31 +189,22 @@ func (c *checking) count(n int64) {
 	}
 	c.progress.Lock()
 	defer c.progress.Unlock()
-	c.o.Progress(Progress{c.done.Load(), c.sum, int(c.finished.Load()), time.Since(c.began)})
+	c.o.Progress(Progress{min(c.done.Load(), c.sum), c.sum, int(c.finished.Load()), time.Since(c.began)})
 }
 
 // run checks what is in one argument, the largest partitions first, so that no worker is left
 // alone with one at the end.
 func (c *checking) run(ctx context.Context, d *dirCheck) error {
-	dir := d.path
-	if !d.logDir {
-		dir = filepath.Dir(d.path)
-	}
-	around, err := c.readLogDir(ctx, dir, d)
-	if err != nil {
-		return err
-	}
 	queue := slices.SortedStableFunc(slices.Values(d.partitions), func(a, b *partition) int {
 		return int(max(-1, min(1, c.total[b.dir]-c.total[a.dir])))
 	})
-	around.tell(queue)
 	work := make(chan *partition)
 	errs := make([]error, max(1, c.o.Workers))
 	var workers sync.WaitGroup
 	for i := range errs {
 		workers.Go(func() {
 			for p := range work {
-				if err := p.check(ctx); err != nil {
+				if err := c.look(ctx, p); err != nil {
 					errs[i] = errors.Join(errs[i], err)
 				}
 				c.finished.Add(1)

@@ -2,8 +2,11 @@ package offline
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // remoteIndexDir is Kafka's cache for tiered storage.
@@ -22,10 +26,16 @@ const remoteIndexDir = "remote-log-index-cache"
 type surrounding struct {
 	dir     string
 	isDir   bool // false: nothing says that it is a log directory
+	meta    checkpoint.MetaProperties
 	clean   bool
 	kraft   bool
 	offsets map[string]map[topic.Partition]int64 // by the checkpoint's name
 	topics  topics
+}
+
+func (c *checking) exists(path string) bool {
+	_, err := c.o.FS.Stat(path)
+	return err == nil
 }
 
 // topics are what the metadata log says about them.
@@ -59,8 +69,10 @@ func (c *checking) readLogDir(ctx context.Context, dir string, d *dirCheck) (*su
 			s.clean = true
 		case kind == metaProperties:
 			err = s.readMeta(c, path, found)
-		case kind == leftover:
+		case kind == leftover && c.exists(path):
 			found.note(path, -1, -1, "left over: %s", leftovers[filepath.Ext(path)])
+		case kind == cleanState:
+			err = c.checkCleanState(path, found)
 		case kind == kraftSnapshot:
 			err = newPartition(c.o.FS, dir, found).checkKRaftSnapshot(ctx, path)
 		}
@@ -81,8 +93,24 @@ func (s *surrounding) readMeta(c *checking, path string, found *collector) error
 		found.damage(path, -1, -1, "%s", reason(err))
 		return nil
 	}
-	s.isDir, s.kraft = true, !m.DirectoryID.IsZero()
+	s.isDir, s.meta, s.kraft = true, m, !m.DirectoryID.IsZero()
 	return err
+}
+
+// checkCleanState looks at gregor-clean-state: "GCS1", then the CRC-32C of what follows. It is a
+// hint that saves time, so that damage to it is no more than a note.
+func (c *checking) checkCleanState(path string, found *collector) error {
+	data, err := vfs.ReadFile(c.o.FS, path, indexSizeMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(data) < 8 || string(data[:4]) != "GCS1" || crc32.Checksum(data[8:], castagnoli) != binary.BigEndian.Uint32(data[4:]) {
+		found.note(path, -1, -1, "damaged; the next start of gregor takes longer without it")
+	}
+	return nil
 }
 
 func (s *surrounding) readOffsets(c *checking, path string, found *collector) error {
@@ -103,7 +131,7 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 	if !d.logDir {
 		return
 	}
-	dirs := map[topic.Partition]string{}
+	here := map[topic.Partition]bool{}
 	for _, p := range d.partitions {
 		name, aside, ok := parseDir(p.dir)
 		switch {
@@ -112,7 +140,7 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 		case !ok:
 			found.note(p.dir, -1, -1, "holds segments, but its name is no partition's")
 		}
-		dirs[name] = p.dir
+		here[name] = true
 	}
 	s.missing(found, checkpoint.RecoveryPoints, checkpoint.HighWatermarks)
 	s.missing(found, checkpoint.HighWatermarks, checkpoint.RecoveryPoints)
@@ -120,7 +148,7 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 		path := filepath.Join(s.dir, name)
 		var strangers []string
 		for p, offset := range m {
-			if dirs[p] == "" {
+			if !here[p] {
 				strangers = append(strangers, p.String())
 			} else if offset < 0 {
 				found.damage(path, -1, -1, "offset %d of %v", offset, p)
@@ -134,12 +162,18 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 }
 
 // missing reports a checkpoint that is not there: whoever writes the other writes both. Without
-// either the partitions were put here by hand.
+// either the partitions were put here by hand. A new broker writes its first recovery points
+// later than the other.
 func (s *surrounding) missing(found *collector, name, other string) {
 	_, here := s.offsets[name]
 	path := filepath.Join(s.dir, name)
 	corrupt := slices.ContainsFunc(found.findings, func(f Finding) bool { return f.File == path })
-	if _, both := s.offsets[other]; both && !here && !corrupt {
+	if _, both := s.offsets[other]; !both || here || corrupt {
+		return
+	}
+	if name == checkpoint.RecoveryPoints && !s.clean {
+		found.note(path, -1, -1, "missing; if no broker runs, the next start recovers all there is")
+	} else {
 		found.damage(path, -1, -1, "missing")
 	}
 }
@@ -162,9 +196,12 @@ func (s *surrounding) tell(partitions []*partition) {
 			logStart: get(checkpoint.LogStartOffsets, name), cleaned: get(checkpoint.CleanerOffsets, name),
 			clean: s.clean, kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],
 		}
-		if name.Topic == topic.ClusterMetadata {
+		switch {
+		case name.Topic == topic.ClusterMetadata:
 			p.records = decodeMetadata
-			p.topicID = uuid.UUID{}
+			p.topicID = uuid.Zero
+		case s.topics.ids != nil && p.topicID.IsZero():
+			p.note(p.dir, -1, -1, "the metadata log has no topic of this name, so that the partition is a stray")
 		}
 	}
 }
@@ -217,13 +254,16 @@ const topicResource = 2
 
 func (c *checking) eachRecord(ctx context.Context, path string, visit func(metadata.Record)) (err error) {
 	scan, err := openScanner(c.o.FS, path, 0)
+	if errors.Is(err, fs.ErrNotExist) { // replaced by a newer snapshot since
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, scan.close()) }()
 	for {
 		sp, err := scan.next()
-		if err == io.EOF {
+		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {

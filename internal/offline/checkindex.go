@@ -77,6 +77,9 @@ func (p *partition) pad(size int) {
 func (s *segmentCheck) soundOffsets(list []offsetEntry) int {
 	before := offsetEntry{s.base - 1, -1}
 	for i, e := range list {
+		if e.position >= s.size && s.grown() {
+			return i
+		}
 		if e.offset <= before.offset || e.position <= before.position || e.position >= s.size {
 			s.damage(s.partition.path(s.base, segment.IndexFile), int64(i*offsetEntrySize), e.offset,
 				"entry leads to byte %d of %d, the one before to offset %d at byte %d", e.position, s.size, before.offset, before.position)
@@ -161,6 +164,9 @@ func (s *segmentCheck) badEntry(kind segment.Kind, offset int64, format string, 
 // finishIndexes reports the entries that no batch was found for, and missing files.
 func (s *segmentCheck) finishIndexes() {
 	w := &s.indexes
+	if s.grown() {
+		return // entries that are left may be of batches behind
+	}
 	s.settle(s.offsets.expected)
 	for _, e := range w.offsets {
 		if !s.inHole(e.position) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 
 	"github.com/gregor-kafka/gregor/record"
@@ -17,6 +18,7 @@ type recordVisitor func(b record.Batch, r *record.Record) error
 // A segmentCheck is the walk over one segment.
 type segmentCheck struct {
 	*partition
+	scan   *scanner
 	path   string // of the .log file
 	base   int64
 	size   int64
@@ -26,6 +28,7 @@ type segmentCheck struct {
 	sawMessages bool // a batch of format v0
 	sawTimes    bool // a batch that can have a timestamp
 	holes       []hole
+	growths     int // how often the file was found to be longer
 }
 
 // A hole is a stretch of the file that has no good batch.
@@ -44,12 +47,16 @@ func (s *segmentCheck) inHole(position int64) bool {
 func (p *partition) walkSegment(ctx context.Context, base int64, active bool) (err error) {
 	path := p.path(base, segment.LogFile)
 	scan, err := openScanner(p.fs, path, base)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.vanished(path)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, scan.close()) }()
 	scan.records = !p.shallow
-	s := &segmentCheck{partition: p, path: path, base: base, size: scan.size, active: active}
+	s := &segmentCheck{partition: p, scan: scan, path: path, base: base, size: scan.size, active: active}
 	p.loadIndexes(s)
 	p.offsets.segment(s)
 	for {
@@ -57,21 +64,54 @@ func (p *partition) walkSegment(ctx context.Context, base int64, active bool) (e
 			return err
 		}
 		sp, err := scan.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+		switch {
+		case err == io.EOF:
+			s.finishIndexes()
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			p.damage(path, scan.position, -1, "cut while it was read")
+			return nil
+		case err != nil:
 			return err
-		}
-		if sp.Err == nil {
+		case sp.Err == nil:
 			s.good(sp)
-		} else {
+		case s.growing(sp):
+			continue
+		default:
 			s.bad(sp)
 		}
 		p.read(sp.End - sp.Position)
 	}
-	s.finishIndexes()
-	return nil
+}
+
+// vanished reports a file that is gone since the directory was listed. If that was a broker, it is
+// not in the list the next time.
+func (p *partition) vanished(path string) { p.damage(path, -1, -1, "went away while it was read") }
+
+// growthMax is how often the end of a file that somebody appends to is read again.
+const growthMax = 16
+
+// growing reports whether bad bytes at the end are no more than the beginning of what is being
+// written now. The walk then goes on with what is there by now.
+func (s *segmentCheck) growing(sp span) bool {
+	if sp.End < s.size || !s.grown() {
+		return false
+	}
+	if s.growths++; s.growths > growthMax {
+		return true // it ends here
+	}
+	if err := s.scan.reread(sp.Position); err != nil {
+		return false
+	}
+	s.size = s.scan.size
+	return true
+}
+
+// grown reports whether somebody has appended to the file since its size was taken, so that
+// other files may know of more than was read.
+func (s *segmentCheck) grown() bool {
+	size, err := s.scan.file.Size()
+	return err == nil && s.active && size > s.size
 }
 
 // bad reports bytes that are no good batch.

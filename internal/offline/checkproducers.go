@@ -1,6 +1,8 @@
 package offline
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -41,6 +43,10 @@ func (p *partition) loadProducers() error {
 		}
 		path := filepath.Join(p.dir, name)
 		data, err := readIndex(p.fs, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			p.vanished(path)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -39,6 +40,10 @@ func (p *partition) checkSnapshots(ctx context.Context) error {
 // header and a footer.
 func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err error) {
 	scan, err := openScanner(p.fs, path, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.vanished(path)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -100,6 +105,10 @@ func firstControl(b record.Batch) record.ControlType {
 
 func (p *partition) checkQuorumState(path string) error {
 	data, err := vfs.ReadFile(p.fs, path, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.vanished(path)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func firstSequence(last, delta int32) int32 {
 // text shows a file of text as it is. Files that nobody named and that are not text are only
 // mentioned.
 func (d *dumper) text(path string, kind fileKind, found bool) error {
-	if filepath.Base(path) == lockFile {
+	if kind == running {
 		return nil
 	}
 	why := leftovers[filepath.Ext(path)]

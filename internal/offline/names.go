@@ -17,6 +17,9 @@ const (
 	bootstrapFile    = "bootstrap.checkpoint"
 	quorumStateFile  = "quorum-state"
 	lockFile         = ".lock"
+	copyFile         = "gregor-copy"        // marks a partition that moves here from another log directory
+	cleanStateFile   = "gregor-clean-state" // what each log knew of itself at a clean stop
+	socketFile       = "gregor.sock"        // of a running gregor
 )
 
 // A fileKind says what a file of a log directory contains.
@@ -36,6 +39,8 @@ const (
 	metaProperties
 	quorumState
 	cleanShutdown
+	cleanState
+	running  // there while a broker runs
 	leftover // on its way in or out, or written to replace another one
 )
 
@@ -46,6 +51,9 @@ var fixedNames = map[string]fileKind{
 	checkpoint.CleanShutdown:         cleanShutdown,
 	quorumStateFile:                  quorumState,
 	bootstrapFile:                    kraftSnapshot,
+	cleanStateFile:                   cleanState,
+	lockFile:                         running,
+	socketFile:                       running,
 }
 
 // leftovers are the suffixes of files that are not part of the data, with what each means.

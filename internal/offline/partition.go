@@ -91,6 +91,9 @@ func (p *partition) list() error {
 		p.kinds[e.Name()] = kind
 	}
 	slices.Sort(p.logs)
+	if _, ok := p.kinds[copyFile]; ok {
+		p.note(filepath.Join(p.dir, copyFile), -1, -1, "the partition was moving here from another log directory; the next start of gregor ends that")
+	}
 	for suffix, count := range left {
 		p.note(p.dir, -1, -1, "%d files end in %s: %s", count, suffix, leftovers[suffix])
 	}

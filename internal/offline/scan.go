@@ -69,6 +69,16 @@ func openScanner(fsys vfs.FS, path string, base int64) (*scanner, error) {
 	return &scanner{file: f, size: size, base: base, last: base - 1}, nil
 }
 
+// reread takes the size of the file anew and goes back to a position.
+func (s *scanner) reread(position int64) error {
+	size, err := s.file.Size()
+	if err != nil {
+		return err
+	}
+	s.size, s.position, s.buf = size, position, s.buf[:0]
+	return nil
+}
+
 func (s *scanner) close() error { return s.file.Close() }
 
 // next returns the next span, or io.EOF behind the last one. Other errors are those of
