@@ -37,7 +37,7 @@ type windowBatch struct {
 
 // A window is full when it has so many records, or so many decompressed bytes.
 const (
-	windowEntries = 4096
+	windowEntries = 256
 	windowBytes   = 1 << 20
 )
 
