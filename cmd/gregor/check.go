@@ -17,8 +17,11 @@ import (
 // errDamage makes the exit code 1; what was found is on standard output.
 var errDamage = errors.New("there is damage")
 
+// checkWait is how long a check waits before it takes what a broker may be writing for damage.
+const checkWait = 2 * time.Second
+
 func checkCommand() *cobra.Command {
-	o := offline.CheckOptions{Workers: checkWorkers()}
+	o := offline.CheckOptions{Workers: checkWorkers(), Wait: checkWait}
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use:   "check DIR...",

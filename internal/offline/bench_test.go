@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -85,29 +85,19 @@ func BenchmarkCheck(b *testing.B) {
 			dir := writeSegment(b, shape.codec, benchSize, shape.batch, shape.recordSize)
 			var floor, check time.Duration
 			for b.Loop() {
-				began := processorTime(b)
+				began := cputime.Used()
 				b.SetBytes(readAndSum(b, dir))
-				between := processorTime(b)
+				between := cputime.Used()
 				r, err := Check(b.Context(), []string{dir}, CheckOptions{Workers: 1})
 				if err != nil || len(r.Findings) > 0 {
 					b.Fatal(err, r.Findings)
 				}
-				floor, check = floor+between-began, check+processorTime(b)-between
+				floor, check = floor+between-began, check+cputime.Used()-between
 			}
 			b.ReportMetric(float64(floor)/float64(check), "x-read+CRC")
 			b.ReportMetric(check.Seconds()*1e3/float64(b.N), "ms/check")
 		})
 	}
-}
-
-// processorTime is what the process has used of it.
-func processorTime(t testing.TB) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // readAndSum reads the segment in dir and sums it up.

@@ -21,6 +21,10 @@ type CheckOptions struct {
 	// Shallow takes a batch whose checksum is right for good, without a look at its records.
 	Shallow bool
 
+	// Wait is how long, in all, a check waits for somebody who is perhaps in the middle of
+	// changing what it found damaged; see settled.
+	Wait time.Duration
+
 	// Progress, if not nil, is called every now and then, from one goroutine at a time.
 	Progress func(Progress)
 }
@@ -104,7 +108,8 @@ type checking struct {
 
 	done     atomic.Int64
 	finished atomic.Int64
-	progress sync.Mutex // held while Progress runs
+	waited   atomic.Int64 // ns, see settled
+	progress sync.Mutex   // held while Progress runs
 	reported atomic.Int64
 }
 

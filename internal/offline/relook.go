@@ -25,7 +25,7 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 		if err == nil && !p.damaged() || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		is, listErr := c.listing(p.dir)
+		is, listErr := c.settled(ctx, p.dir, was)
 		if errors.Is(listErr, fs.ErrNotExist) {
 			p.collector.reset()
 			return nil
@@ -39,6 +39,35 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 		was = is
 	}
 	return err
+}
+
+// lately is how old the last change of a directory may be that somebody writes to, perhaps.
+const lately = 10 * time.Second
+
+// settled returns the files of a directory when they are not what they were, or it is certain that
+// nobody is in the middle of changing them: a broker may wait for the disk between one file and the
+// next. It waits for that once.
+func (c *checking) settled(ctx context.Context, dir string, was map[string]fileState) (map[string]fileState, error) {
+	for {
+		is, err := c.listing(dir)
+		if err != nil || !maps.Equal(was, is) || c.waited.Load() >= int64(c.o.Wait) {
+			return is, err
+		}
+		busy := false
+		for _, f := range is {
+			busy = busy || time.Since(f.modTime) < lately
+		}
+		if !busy {
+			return is, nil
+		}
+		const step = 20 * time.Millisecond
+		select {
+		case <-ctx.Done():
+			return is, ctx.Err()
+		case <-time.After(step):
+			c.waited.Add(int64(step))
+		}
+	}
 }
 
 // A fileState is what tells that a file has changed.
