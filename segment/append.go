@@ -80,14 +80,15 @@ func (s *Segment) indexSet(set []byte, position int64) {
 			panic("BUG: appended set is not made of batches: " + err.Error())
 		}
 		s.stampsOf(f)
-		s.indexBatch(f)
+		s.indexBatch(f, true)
 		set = set[f.size:]
 		position = f.end()
 	}
 }
 
-// indexBatch applies the index rule to the batch just written.
-func (s *Segment) indexBatch(f frame) {
+// indexBatch applies the index rule to the batch just written. With store the entries go to the
+// files as they gather.
+func (s *Segment) indexBatch(f frame, store bool) {
 	if s.bytes <= int64(s.cfg.IndexIntervalBytes) {
 		s.bytes += int64(f.size)
 		return
@@ -96,7 +97,7 @@ func (s *Segment) indexBatch(f frame) {
 	defer s.index.Unlock()
 	idx := s.idx.Load()
 	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: s.maxStamp(), bytes: s.bytes}
-	if b.add(f) {
+	if b.add(f) && store {
 		s.maybeStorePieceLocked(idx)
 	}
 	s.bytes = b.bytes

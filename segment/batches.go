@@ -63,6 +63,7 @@ type batchReader struct {
 	s        *Segment
 	file     *openFile
 	position int64 // of the next batch
+	frame    frame // of the batch that next has returned
 	limit    int64
 	last     int64 // last offset of the batch before, or base - 1
 	damage   *damageList
@@ -111,6 +112,7 @@ func (r *batchReader) next() (Located, error) {
 		return Located{}, err
 	}
 	l := Located{Batch: record.Batch(b[:f.size:f.size]), Position: r.position}
+	r.frame = f
 	r.position = f.end()
 	r.last = f.last
 	return l, nil
@@ -122,27 +124,39 @@ func (r *batchReader) corrupt(err error) error {
 
 // bytes returns at least n bytes at the reader's position; n of them are in front of limit.
 func (r *batchReader) bytes(n int64) ([]byte, error) {
-	if skip := r.position - r.start; skip >= 0 && skip+n <= int64(r.n) {
-		return r.chunk[skip:r.n], nil
+	have := r.read()
+	if n <= int64(len(have)) {
+		return have, nil
 	}
 	if n > chunkSize {
-		return r.readLarge(int(n))
+		return r.readLarge(int(n), have)
 	}
+	kept := copy(r.chunk[:], have)
 	want := min(r.limit-r.position, chunkSize)
 	r.start, r.n = r.position, 0
-	if err := r.readFull(r.chunk[:want], r.position); err != nil {
+	if err := r.readFull(r.chunk[kept:want], r.position+int64(kept)); err != nil {
 		return nil, err
 	}
 	r.n = int(want)
 	return r.chunk[:want], nil
 }
 
-func (r *batchReader) readLarge(n int) ([]byte, error) {
+// read returns what the chunk has from the reader's position on.
+func (r *batchReader) read() []byte {
+	skip := r.position - r.start
+	if skip < 0 || skip >= int64(r.n) {
+		return nil
+	}
+	return r.chunk[skip:r.n]
+}
+
+func (r *batchReader) readLarge(n int, have []byte) ([]byte, error) {
 	if cap(r.large) < n {
 		r.large = make([]byte, n)
 	}
 	r.large = r.large[:n]
-	return r.large, r.readFull(r.large, r.position)
+	kept := copy(r.large, have)
+	return r.large, r.readFull(r.large[kept:], r.position+int64(kept))
 }
 
 // readFull reads bytes that are in front of limit. That they are missing means that the file

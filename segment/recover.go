@@ -97,7 +97,8 @@ func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound i
 		if err := visit(l); err != nil {
 			return 0, nil, err
 		}
-		s.indexSet(l.Batch, l.Position)
+		s.stampsOf(p.r.frame)
+		s.indexBatch(p.r.frame, false)
 		end = l.Position + int64(l.Batch.Size())
 	}
 }
