@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -66,7 +67,11 @@ func openScanner(fsys vfs.FS, path string, base int64) (*scanner, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &scanner{file: f, size: size, base: base, last: base - 1}, nil
+	s := &scanner{file: f, size: size, base: base, last: base - 1}
+	if b, ok := buffers.Get().(*[]byte); ok {
+		s.buf = (*b)[:0]
+	}
+	return s, nil
 }
 
 // reread takes the size of the file anew and goes back to a position.
@@ -79,7 +84,16 @@ func (s *scanner) reread(position int64) error {
 	return nil
 }
 
-func (s *scanner) close() error { return s.file.Close() }
+// buffers are those of scanners that were closed, each most often for one segment.
+var buffers sync.Pool
+
+// close ends the life of all batches that the scanner has returned.
+func (s *scanner) close() error {
+	if cap(s.buf) > 0 && cap(s.buf) <= hugeBatch {
+		buffers.Put(&s.buf)
+	}
+	return s.file.Close()
+}
 
 // next returns the next span, or io.EOF behind the last one. Other errors are those of
 // reading.
