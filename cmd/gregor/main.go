@@ -37,13 +37,15 @@ files, the same names.
   echo hello | gregor produce greetings
   gregor consume greetings --from beginning
 
+  gregor explain orders                          why a compacted topic keeps what it keeps
+
   gregor check gregor-data                       what is wrong in a log directory, without a broker
   gregor dump gregor-data/greetings-0            what is in it`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), topicsCommand(), produceCommand(), consumeCommand(), dumpCommand(), checkCommand(), versionCommand())
+	root.AddCommand(serveCommand(), topicsCommand(), produceCommand(), consumeCommand(), explainCommand(), dumpCommand(), checkCommand(), versionCommand())
 	return root
 }
 

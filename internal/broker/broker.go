@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/api"
+	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/controller"
@@ -42,6 +43,7 @@ type Broker struct {
 	listeners   []listener
 	http        net.Listener // nil: none is configured
 	web         *web.Server
+	cleaner     *cleaner.Manager
 	logs        *logdir.Manager
 	quorum      *quorum.Quorum
 	controller  *controller.Controller
@@ -125,6 +127,8 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 		return b.replicas.Exchange(p, exchange)
 	}
 	lc.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) { b.directories.assigned(p, topicID, dirID) }
+	b.makeCleaner(c)
+	lc.Cleaner = b.cleaner
 	var err error
 	if b.logs, err = logdir.Open(lc); err != nil {
 		return err
@@ -243,6 +247,7 @@ func belongs(img *metadata.Image, nodeID int32, p topic.Partition, id uuid.UUID)
 func (b *Broker) follow(context.Context, *config.Broker) error {
 	b.quorum.Subscribe(func(_ *metadata.Image, d *metadata.Delta) { b.apply(d) })
 	b.logs.Start(context.Background())
+	b.startCleaner()
 	return nil
 }
 
@@ -252,6 +257,7 @@ func (b *Broker) apply(d *metadata.Delta) {
 		if b.settings.concerns(r) {
 			b.settings.load(d.After)
 			b.applyAllTopicConfigs(d.After)
+			b.cleaner.Reconfigure(cleaner.BrokerConfig(b.settings.now()))
 			b.logs.SetMoveRate(b.settings.now().Long("replica.alter.log.dirs.io.max.bytes.per.second"))
 			break
 		}
@@ -281,8 +287,9 @@ func (b *Broker) applyAllTopicConfigs(img *metadata.Image) {
 }
 
 func (b *Broker) serve(_ context.Context, c *config.Broker) error {
+	handler := b.newAPI()
 	b.server = wire.NewServer(wire.Config{
-		Handler:             b.newAPI(),
+		Handler:             handler,
 		MaxRequestSize:      c.Int("socket.request.max.bytes"),
 		MaxConnections:      c.Int("max.connections"),
 		MaxConnectionsPerIP: c.Int("max.connections.per.ip"),
@@ -292,6 +299,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 		Logger:              b.logger,
 	})
 	b.onStop(b.server.Shutdown)
+	b.collect(handler)
 	for _, l := range b.listeners {
 		b.server.Serve(l.name, l.socket)
 	}

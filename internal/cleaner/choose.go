@@ -130,7 +130,7 @@ func (m *Manager) correct(corrected map[string]map[topic.Partition]int64) {
 			m.logger.Info("first dirty offset is set to the log start", "partition", p, "offset", offset)
 		}
 		if err := m.checkpoints.set(dir, offsets); err != nil {
-			m.failDir(dir, err)
+			m.logs.FailSoon(dir, err)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 		m.logger.Error("no room to clean", "partition", p, "err", err)
 	case isEnvironment(err):
 		m.logger.Error("cleaning", "partition", p, "err", err)
-		m.failDir(dir, err)
+		m.logs.FailSoon(dir, err)
 	default:
 		m.logger.Error("log is not cleaned any more until the next start", "partition", p, "err", err)
 		m.mu.Lock()
@@ -185,10 +185,4 @@ func isEnvironment(err error) bool {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	return path || link
-}
-
-func (m *Manager) failDir(dir string, cause error) {
-	if err := m.logs.Fail(dir, cause); err != nil {
-		m.logger.Error("directory cannot be taken offline", "dir", dir, "err", err)
-	}
 }

@@ -51,3 +51,6 @@ func (c *Config) threads() int {
 func (c *Config) mapBytes() int64 {
 	return min(c.DedupeBytes/int64(max(c.Threads, 1)), math.MaxInt32)
 }
+
+// backoff keeps threads from spinning when log.cleaner.backoff.ms is 0.
+func (c *Config) backoff() time.Duration { return max(c.Backoff, time.Millisecond) }

@@ -19,8 +19,8 @@ type Logs interface {
 	Placed() iter.Seq2[*commitlog.Log, string]
 	// Place returns the log of a partition and its directory; nil and "" if there is none.
 	Place(p topic.Partition) (*commitlog.Log, string)
-	// Fail takes a log directory offline.
-	Fail(dir string, cause error) error
+	// FailSoon takes a log directory offline, and does not wait for it.
+	FailSoon(dir string, cause error)
 }
 
 // ManagerOptions say how a Manager starts.
@@ -51,7 +51,7 @@ type Manager struct {
 	logs Logs            // set by Start
 	life context.Context // ends with Close
 	stop context.CancelFunc
-	work sync.WaitGroup // the janitor and forced cleanings
+	work sync.WaitGroup // forced cleanings
 
 	changing sync.Mutex // held by who starts or stops threads
 	choosing sync.Mutex // held by who looks for a log to clean
@@ -97,13 +97,9 @@ func NewManager(o ManagerOptions) *Manager {
 func (m *Manager) Start(logs Logs) {
 	m.logs = logs
 	m.dropUnknown()
-	cfg := m.config()
-	if cfg.threads() > 0 {
-		m.work.Go(func() { m.keepOut(m.life) })
-	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	m.startThreads(cfg)
+	m.startThreads(m.config())
 }
 
 // Close ends all cleaning, as an abort does, and waits. Logs can be paused all the same.

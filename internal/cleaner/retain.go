@@ -7,10 +7,10 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 )
 
-// keepOut deletes old segments of compacted logs until ctx ends: those below the log start
+// janitor deletes old segments of compacted logs until ctx ends: those below the log start
 // (KAFKA-7400) and, with cleanup.policy=compact,delete, those that retention gives up.
 // (Kafka's cleaner threads do it between two cleanings.)
-func (m *Manager) keepOut(ctx context.Context) {
+func (m *Manager) janitor(ctx context.Context, interval time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -20,7 +20,7 @@ func (m *Manager) keepOut(ctx context.Context) {
 		case <-timer.C:
 		}
 		m.retainAll(ctx, m.now())
-		timer.Reset(max(m.config().Backoff, time.Second))
+		timer.Reset(interval)
 	}
 }
 

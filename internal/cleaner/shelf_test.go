@@ -59,11 +59,10 @@ func (s *shelf) Place(p topic.Partition) (*commitlog.Log, string) {
 	return s.logs[p].log, s.logs[p].dir
 }
 
-func (s *shelf) Fail(dir string, cause error) error {
+func (s *shelf) FailSoon(dir string, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed[dir] = cause
-	return nil
 }
 
 func (s *shelf) failure(dir string) error {

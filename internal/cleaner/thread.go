@@ -12,7 +12,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// A pool is the threads that run with one configuration.
+// A pool is the threads that run with one configuration, and the janitor beside them.
 type pool struct {
 	stop    context.CancelFunc
 	threads []*thread
@@ -38,6 +38,9 @@ func (m *Manager) startThreads(c Config) {
 			defer t.alive.Store(false)
 			m.run(ctx, t, c)
 		})
+	}
+	if c.threads() > 0 {
+		p.work.Go(func() { m.janitor(ctx, c.backoff()) })
 	}
 	m.mu.Lock()
 	m.mu.pool = p
@@ -67,7 +70,7 @@ func (m *Manager) run(ctx context.Context, t *thread, c Config) {
 			return
 		case <-timer.C:
 		}
-		pause := c.Backoff
+		pause := c.backoff()
 		if run := m.claim(ctx); run != nil {
 			t.atWork.Store(run)
 			out, err := m.clean(cleaner, run)

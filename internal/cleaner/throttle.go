@@ -28,10 +28,14 @@ func NewThrottle(bytesPerSecond float64, now func() time.Time) *Throttle {
 	return &Throttle{rate: bytesPerSecond, now: now}
 }
 
-// SetRate changes the limit. What was used before is paid for at the old one.
+// SetRate changes the limit, also for what is not paid for yet by who comes next.
 func (t *Throttle) SetRate(bytesPerSecond float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if now := t.now(); t.paid.After(now) && bytesPerSecond > 0 {
+		owed := float64(t.paid.Sub(now)) * t.rate / bytesPerSecond
+		t.paid = now.Add(time.Duration(min(owed, float64(time.Hour))))
+	}
 	t.rate = bytesPerSecond
 }
 

@@ -38,6 +38,15 @@ func (noCleaner) Carry(topic.Partition, string, string) error    { return nil }
 func (noCleaner) Forget(string, ...topic.Partition) error        { return nil }
 func (noCleaner) DirFailed(string, ...topic.Partition)           {}
 
+// FailSoon takes a directory offline, and does not wait for it.
+func (m *Manager) FailSoon(path string, cause error) {
+	for _, d := range m.dirs {
+		if d.path == path {
+			m.failSoon(d, cause)
+		}
+	}
+}
+
 // Placed yields the logs that are open now, each with its directory, in no order.
 func (m *Manager) Placed() iter.Seq2[*commitlog.Log, string] {
 	return func(yield func(*commitlog.Log, string) bool) {

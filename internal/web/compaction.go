@@ -1,0 +1,51 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gregor-kafka/gregor/internal/cleaner"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// A CleanRequest asks for the cleaning of a partition now.
+type CleanRequest struct {
+	Partition string `json:"partition"` // topic-number
+	Roll      bool   `json:"roll"`      // the active segment too
+}
+
+// HandleCompaction adds what `gregor explain` and `gregor topics clean` ask for:
+//
+//	GET  /explain/TOPIC   cleaner.Report
+//	POST /clean           CleanRequest; cleaner.Outcome when the partition is clean
+func (s *Server) HandleCompaction(m *cleaner.Manager) {
+	s.Handle("GET /explain/{topic}", JSON(func(r *http.Request) (any, error) {
+		report, err := m.Explain(r.PathValue("topic"))
+		return report, statusOf(err)
+	}))
+	s.Handle("POST /clean", JSON(func(r *http.Request) (any, error) {
+		var q CleanRequest
+		if err := ReadJSON(r, &q); err != nil {
+			return nil, err
+		}
+		p, err := topic.ParsePartition(q.Partition)
+		if err != nil {
+			return nil, Refuse(http.StatusBadRequest, "%w", err)
+		}
+		out, err := m.CleanNow(r.Context(), p, q.Roll)
+		return out, statusOf(err)
+	}))
+}
+
+func statusOf(err error) error {
+	switch {
+	case errors.Is(err, cleaner.ErrUnknownPartition):
+		return &StatusError{http.StatusNotFound, err}
+	case errors.Is(err, cleaner.ErrNotCompacted), errors.Is(err, cleaner.ErrPaused), errors.Is(err, cleaner.ErrNothingToClean):
+		return &StatusError{http.StatusConflict, err}
+	case errors.Is(err, cleaner.ErrClosed), errors.Is(err, context.Canceled):
+		return &StatusError{http.StatusServiceUnavailable, err}
+	}
+	return err
+}
