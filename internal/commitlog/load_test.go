@@ -303,7 +303,7 @@ func TestOrphansAreDeleted(t *testing.T) {
 }
 
 // KAFKA-6264: batches whose offsets do not fit the segment. Nothing is lost.
-func TestOverflowIsSplit(t *testing.T) {
+func TestKAFKA6264(t *testing.T) {
 	mem := vfs.NewMem()
 	o := testOptions(mem)
 	must(t, openLog(t, o).Close())

@@ -338,8 +338,8 @@ func TestTruncate(t *testing.T) {
 	wantOffsets(t, l, 50, 50, 50, 50)
 }
 
-// KAFKA-10706: epochs that wrote nothing go, though no byte is cut.
-func TestTruncateDropsEpochsAtTheEnd(t *testing.T) {
+// Epochs that wrote nothing go, though no byte is cut.
+func TestKAFKA10706(t *testing.T) {
 	l := openLog(t, testOptions(vfs.NewMem()))
 	mustAppend(t, l, spec{records: 5}.build(t))
 	must(t, l.AssignEpoch(3, 5))

@@ -1,0 +1,19 @@
+package offline
+
+import "testing"
+
+// A directory that a broker writes, or was killed over, is read without a lock and without a write,
+// and its healthy indexes are not called damaged: they end in zeros, or stop before the log does.
+func TestKAFKA5104(t *testing.T) {
+	for _, set := range []string{"kafka-4.4.0-crash", "kafka-4.4.0-kraft"} {
+		fsys, _ := unpack(t, set) // fails on any write
+		for _, f := range mustCheck(t, fsys, "data").Findings {
+			if f.Severity == Damage {
+				t.Errorf("%s: %v", set, f)
+			}
+		}
+		for _, name := range []string{"00000000000000000000.index", "00000000000000000000.timeindex"} {
+			dump(t, fsys, DumpOptions{IndexSanityCheck: true}, "data/codec-gzip-0/"+name)
+		}
+	}
+}
