@@ -53,11 +53,57 @@ func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
 				idle = heapBytes() - before
 				b.StartTimer()
 			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*partitions), "us/partition")
-			b.ReportMetric(float64(used.Microseconds())/float64(b.N*partitions), "cpu-us/partition")
+			reportPerPartition(b, used, partitions)
 			b.ReportMetric(float64(idle)/float64(partitions), "heapB/partition")
 		})
 	}
+}
+
+// BenchmarkCreate is what a new partition costs, and BenchmarkClose the stop when all have records
+// that are not on disk. The directories lie in TMPDIR.
+func BenchmarkCreate(b *testing.B) {
+	const partitions = 1000
+	var used time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		m := mustLoad(b, testConfig(vfs.OS, b.TempDir()))
+		b.StartTimer()
+		used += cputime.Of(func() {
+			for i := range partitions {
+				mustCreate(b, m, topic.Partition{Topic: "orders", Partition: int32(i)})
+			}
+		})
+		b.StopTimer()
+		mustClose(b, m)
+		b.StartTimer()
+	}
+	reportPerPartition(b, used, partitions)
+}
+
+func BenchmarkClose(b *testing.B) {
+	const partitions = 1000
+	m := mustLoad(b, testConfig(vfs.OS, b.TempDir()))
+	for i := range partitions {
+		mustCreate(b, m, topic.Partition{Topic: "orders", Partition: int32(i)})
+	}
+	var used time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		for _, l := range m.Logs() {
+			mustAppend(b, l, 3)
+		}
+		b.StartTimer()
+		used += cputime.Of(func() { mustClose(b, m) })
+		b.StopTimer()
+		m = mustLoad(b, m.cfg)
+		b.StartTimer()
+	}
+	reportPerPartition(b, used, partitions)
+}
+
+func reportPerPartition(b *testing.B, used time.Duration, partitions int) {
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*partitions), "us/partition")
+	b.ReportMetric(float64(used.Microseconds())/float64(b.N*partitions), "cpu-us/partition")
 }
 
 func heapBytes() int64 {

@@ -70,6 +70,10 @@ func (d *dir) isCleanLocked() bool {
 	return d.startedClean || d.mu.loaded && len(d.mu.parked) == 0
 }
 
+// closeWorkers is how many logs of a directory are closed at once. Each waits for a handful of
+// syncs, and the disk takes up many with one commit of its journal.
+const closeWorkers = 16
+
 // closeLogs closes the logs of a directory and returns what the next start may know of
 // the live ones.
 func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
@@ -80,7 +84,7 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)
 	var closers sync.WaitGroup
-	for range min(m.cfg.RecoveryThreads, len(entries)) {
+	for range min(closeWorkers, len(entries)) {
 		closers.Go(func() {
 			for i := range work {
 				if errs[i] = ctx.Err(); errs[i] == nil {
