@@ -2,11 +2,14 @@ package commitlog
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -157,4 +160,74 @@ func BenchmarkFlush(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkReadOfMany finds an offset in a log of many segments, of which a hundred are in use:
+// the segment, the index entry, the batch. The file system is in memory, so that this is all
+// there is. The target is 1 us.
+func BenchmarkReadOfMany(b *testing.B) {
+	const perSegment, inUse = 20, 100
+	for _, segments := range []int{inUse, 10_000} {
+		b.Run(fmt.Sprintf("%d", segments), func(b *testing.B) {
+			o := testOptions(vfs.NewMem())
+			o.Background = func(func()) {} // nothing needs a sync
+			l, err := Open(o)
+			must(b, err)
+			a := newAppender(b, l, 100)
+			for range segments {
+				for range perSegment {
+					a.append(b)
+				}
+				must(b, l.Roll())
+			}
+			offsets := make([]int64, 1000)
+			for i := range offsets {
+				offsets[i] = int64(i%inUse*segments/inUse*perSegment + rand.IntN(perSegment))
+			}
+			b.ReportAllocs()
+			began := cputime.Used()
+			for i := 0; b.Loop(); i++ {
+				r, err := l.Read(offsets[i%len(offsets)], 1<<10, ReadUncommitted, true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Slice.Release()
+			}
+			b.ReportMetric(float64((cputime.Used()-began).Nanoseconds())/float64(b.N), "cpu-ns")
+		})
+	}
+}
+
+// BenchmarkRoll measures how long a roll holds the log's mutex, while the background syncs what
+// the roll before has sealed. A segment has 1 MiB in batches of 16 KiB. The target is 100 us.
+func BenchmarkRoll(b *testing.B) {
+	o := diskOptions(b)
+	o.Config.RetentionBytes, o.Config.RetentionMs = 16<<20, -1
+	l := openLog(b, o)
+	a := newAppender(b, l, 16<<10)
+	var held []time.Duration
+	var used time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		for range 64 {
+			a.append(b)
+		}
+		if len(held)%64 == 0 {
+			_, err := l.DeleteOldSegments(time.Now())
+			must(b, err)
+		}
+		b.StartTimer()
+		used += cputime.Of(func() {
+			l.mu.Lock()
+			began := time.Now()
+			err := l.rollLocked(l.mu.dataEnd, "asked", l.config.Load())
+			held = append(held, time.Since(began))
+			l.mu.Unlock()
+			must(b, err)
+		})
+	}
+	slices.Sort(held)
+	b.ReportMetric(float64(held[len(held)/2].Nanoseconds())/1e3, "us-median")
+	b.ReportMetric(float64(held[len(held)*99/100].Nanoseconds())/1e3, "us-p99")
+	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(b.N), "cpu-us")
 }
