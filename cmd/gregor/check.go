@@ -28,14 +28,20 @@ func checkCommand() *cobra.Command {
 		Short: "Look for everything that is wrong in log directories, without a broker",
 		Long: `Check log directories, or single partitions of them: batches, checksums, records, offsets,
 indexes, leader epochs, snapshots and checkpoints, each for itself and against the others.
-Needs no broker, takes no lock and never writes. Beside a running broker, what it appends
-meanwhile may look torn.
+Needs no broker, takes no lock and never writes. It may run beside a broker: what changes
+meanwhile is looked at again. Name all directories of a broker that has several: they are
+compared with each other.
 
 Each finding names file, byte and offset. Damage is bytes that are lost or wrong; a note is what
-an unclean stop leaves and the next start repairs. The exit code is 1 if there is damage.`,
+an unclean stop leaves and the next start repairs. With --json each finding is an object with
+file, position, offset (-1 where there is none), severity ("damage" or "note") and message.
+
+The exit code is 0 if nothing is damaged, 1 if something is, and 2 if the command was called in a
+wrong way or could not read everything.`,
 		Example: `  gregor check gregor-data
+  gregor check /disk1/kafka /disk2/kafka
   gregor check gregor-data/orders-0 --json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			if out := terminal(os.Stderr); out != nil {
 				o.Progress = func(p offline.Progress) { showProgress(out, p) }
@@ -47,10 +53,13 @@ an unclean stop leaves and the next start repairs. The exit code is 1 if there i
 			if showErr := showReport(cmd.OutOrStdout(), report, asJSON, quiet); err == nil {
 				err = showErr
 			}
-			if err == nil && report.Damaged() > 0 {
-				err = errDamage
+			if err != nil {
+				return notDoneError{err}
 			}
-			return err
+			if report.Damaged() > 0 {
+				return errDamage
+			}
+			return nil
 		},
 	}
 	f := cmd.Flags()
@@ -87,6 +96,7 @@ func showReport(out io.Writer, r *offline.Report, asJSON, quiet bool) error {
 	return err
 }
 
+// showProgress rewrites one line of a terminal.
 func showProgress(out io.Writer, p offline.Progress) {
 	fmt.Fprintf(out, "\r%3d%%  %s of %s, %d partitions done, %s/s, %s left\x1b[K", p.Done*100/max(p.Total, 1),
 		bytesText(p.Done), bytesText(p.Total), p.Partitions, bytesText(int64(p.Rate())), p.Left().Round(time.Second))

@@ -21,7 +21,30 @@ func main() {
 		if !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(os.Stderr, "gregor:", err)
 		}
-		os.Exit(1)
+		os.Exit(exitCode(err))
+	}
+}
+
+// A notDoneError means that a command was called in a wrong way or could not do its work. Those
+// whose answer may be no have exit code 1 for that, and 2 for this.
+type notDoneError struct{ error }
+
+func (e notDoneError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	if errors.As(err, &notDoneError{}) {
+		return 2
+	}
+	return 1
+}
+
+// usage makes wrong arguments a notDoneError.
+func usage(valid cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := valid(cmd, args); err != nil {
+			return notDoneError{err}
+		}
+		return nil
 	}
 }
 
@@ -45,6 +68,7 @@ files, the same names.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return notDoneError{err} })
 	root.AddCommand(serveCommand(), topicsCommand(), produceCommand(), consumeCommand(), explainCommand(), dumpCommand(), checkCommand(), versionCommand())
 	return root
 }

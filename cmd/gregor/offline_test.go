@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gregor-kafka/gregor/internal/offline"
 	"github.com/gregor-kafka/gregor/record"
 )
 
@@ -76,14 +78,57 @@ func TestDumpAndCheckCommands(t *testing.T) {
 	}
 }
 
+// All options of kafka-dump-log 4.4 are known by their names.
+func TestDumpHasKafkasOptions(t *testing.T) {
+	cmd := dumpCommand()
+	for _, name := range []string{
+		"cluster-metadata-decoder", "deep-iteration", "files", "index-sanity-check", "key-decoder-class", "max-bytes", "max-message-size",
+		"offsets-decoder", "print-data-log", "remote-log-metadata-decoder", "share-group-state-decoder", "skip-record-metadata",
+		"transaction-log-decoder", "value-decoder-class", "verify-index-only",
+	} {
+		if cmd.Flags().Lookup(name) == nil {
+			t.Errorf("no --%s", name)
+		}
+	}
+}
+
+func TestCheckExitCodes(t *testing.T) {
+	f := func(want int, args ...string) {
+		t.Helper()
+		if _, err := runOffline(t, append([]string{"check"}, args...)...); err == nil || exitCode(err) != want {
+			t.Errorf("%v: error %v, want exit code %d", args, err, want)
+		}
+	}
+	f(2)
+	f(2, "--no-such-flag", "x")
+	f(2, filepath.Join(t.TempDir(), "nothing"))
+	dir := partitionDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "00000000000000000000.log"), []byte("no batch, but longer than one has to be at least"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f(1, dir)
+	f(1, "--json", dir)
+}
+
+func TestCheckShowsProgress(t *testing.T) {
+	var out bytes.Buffer
+	showProgress(&out, offline.Progress{Done: 1 << 30, Total: 4 << 30, Partitions: 3, Elapsed: 2 * time.Second})
+	if want := "\r 25%  1.0 GiB of 4.0 GiB, 3 partitions done, 512.0 MiB/s, 6s left\x1b[K"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
 func TestDumpRefuses(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
-		if _, err := runOffline(t, append([]string{"dump"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v, want %q", args, err, want)
+		_, err := runOffline(t, append([]string{"dump"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 2 {
+			t.Errorf("%v: error %v, want %q and exit code 2", args, err, want)
 		}
 	}
 	f("name files")
-	f("Java classes", "--key-decoder-class", "x", "y")
+	f("cannot run Java classes", "--key-decoder-class", "com.example.Decoder", "y")
+	f("cannot run Java classes", "--value-decoder-class", "org.apache.kafka.tools.api.DefaultDecoder", "y")
+	f("unknown flag", "--no-such-flag")
 	f("only one decoder", "--offsets-decoder", "--transaction-log-decoder", "y")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -211,6 +212,75 @@ func restamp(b record.Batch) {
 	b.SetMaxTimestamp(record.CreateTime, b.MaxTimestamp()+1)
 }
 
+// What several directories of one broker have to agree on.
+func TestCheckComparesDirectories(t *testing.T) {
+	x := newFixture(t)
+	meta := x.get("../meta.properties")
+	other := strings.NewReplacer("/data/", "/other/").Replace
+	id := uuid.New()
+	mustWrite(t, x.mem, "/other/meta.properties", []byte("version=1\ncluster.id=c\nnode.id=1\ndirectory.id="+id.String()+"\n"))
+	mustWrite(t, x.mem, "/other/.kafka_cleanshutdown", nil)
+	f := func(want string, damage bool) {
+		t.Helper()
+		r := mustCheck(t, readOnly{x.mem}, "/data", "/other")
+		for _, f := range r.Findings {
+			if strings.Contains(f.String(), want) && (f.Severity == Damage) == damage {
+				return
+			}
+		}
+		if want != "" || len(r.Findings) > 0 {
+			t.Errorf("no %q, damage %t, in %v", want, damage, r.Findings)
+		}
+	}
+	f("", false)
+	x.put("../meta.properties", []byte("version=1\ncluster.id=c\nnode.id=1\ndirectory.id="+id.String()+"\n"))
+	f("/other/meta.properties: directory.id "+id.String()+" is that of /data as well", true)
+	x.put("../meta.properties", meta)
+	for _, name := range []string{log0, index0, times0, "partition.metadata", checkpoint.LeaderEpochs} {
+		mustWrite(t, x.mem, other(x.path(name)), x.get(name))
+	}
+	f("/other/orders-0: in /data/orders-0 as well: no broker", true)
+	x.put(copyFile, nil)
+	f("/other/orders-0: in /data/orders-0 as well: a move", false)
+	mustWrite(t, x.mem, "/other/meta.properties", []byte("version=1\ncluster.id=c\nnode.id=2\ndirectory.id="+uuid.New().String()+"\n"))
+	r := mustCheck(t, readOnly{x.mem}, "/data", "/other")
+	for _, f := range r.Findings {
+		if strings.Contains(f.Message, "as well") {
+			t.Errorf("another broker: %v", f)
+		}
+	}
+}
+
+// The metadata log knows the ids of topics, for all directories of the broker.
+func TestCheckHoldsTopicIdsAgainstTheMetadataLog(t *testing.T) {
+	x := newFixture(t)
+	m, err := checkpoint.ReadPartitionMetadata(x.mem, x.path("partition.metadata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, x.mem, "/other/meta.properties", []byte("version=1\ncluster.id=c\nnode.id=1\ndirectory.id="+uuid.New().String()+"\n"))
+	mustWrite(t, x.mem, "/other/.kafka_cleanshutdown", nil)
+	f := func(topicID uuid.UUID, name, want string) {
+		t.Helper()
+		value := metadata.Append(nil, &metadata.TopicRecord{Name: name, TopicID: topicID}, 0)
+		b := record.NewBuilder(record.BuilderOptions{})
+		if err := b.Append(record.Record{Value: value}); err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, x.mem, "/other/__cluster_metadata-0/"+log0, b.Build())
+		mustWrite(t, x.mem, "/other/__cluster_metadata-0/partition.metadata", []byte("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"))
+		mustWrite(t, x.mem, "/other/__cluster_metadata-0/"+checkpoint.LeaderEpochs, []byte("0\n1\n0 0\n"))
+		r := mustCheck(t, readOnly{x.mem}, "/data", "/other")
+		if want == "" && len(r.Findings) == 0 || len(r.Findings) == 1 && strings.Contains(r.Findings[0].String(), want) {
+			return
+		}
+		t.Errorf("got %v, want %q", r.Findings, want)
+	}
+	f(m.TopicID, "orders", "")
+	f(uuid.New(), "orders", "damage: /data/orders-0/partition.metadata: topic id")
+	f(m.TopicID, "others", "note: /data/orders-0: the metadata log has no topic of this name")
+}
+
 func TestCheckFixtureIsGood(t *testing.T) {
 	x := newFixture(t)
 	if r := mustCheck(t, readOnly{x.mem}, "/data"); len(r.Findings) > 0 {
@@ -242,6 +312,32 @@ func TestCheckExplainsLeftovers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, all.String())
 		}
 	}
+}
+
+// Indexes that know too little make look-ups slow or wrong, and lose nothing.
+func TestCheckNotesIndexesWithTooLittle(t *testing.T) {
+	f := func(harm func(x *fixture), file, want string) {
+		t.Helper()
+		x := newFixture(t)
+		harm(x)
+		r := mustCheck(t, readOnly{x.mem}, "/data")
+		if len(r.Findings) != 1 || r.Damaged() > 0 || r.Findings[0].File != x.path(file) || !strings.Contains(r.Findings[0].Message, want) {
+			t.Errorf("got %v, want a note of %s: %q", r.Findings, file, want)
+		}
+	}
+	f(func(x *fixture) { x.put(times0, nil) }, times0, "the largest timestamp of the segment, 1019, is not in it")
+	f(func(x *fixture) {
+		log := x.get(log20)
+		for offset := int64(40); offset < 52; offset++ {
+			b := record.NewBuilder(record.BuilderOptions{BaseOffset: offset, LeaderEpoch: 3})
+			if err := b.Append(record.Record{Offset: offset, Timestamp: 1000 + offset, Value: make([]byte, 1<<20)}); err != nil {
+				t.Fatal(err)
+			}
+			log = append(log, b.Build()...)
+		}
+		x.put(log20, log)
+		x.offsets(checkpoint.RecoveryPoints, 52)
+	}, "00000000000000000020.index", "no entry for the bytes from 765 to")
 }
 
 // A file of noise ends in an answer, and soon.

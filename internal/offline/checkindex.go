@@ -20,6 +20,10 @@ type indexWalk struct {
 	// first offset.
 	pending *offsetEntry
 
+	indexed   int64 // where the last entry leads to
+	sparse    bool  // that there are too few was reported
+	timestamp int64 // of the last entry by time, -1 without one
+
 	maxTimestamp int64
 	missing      map[segment.Kind]bool
 	txnsReported bool // that the .txnindex file is missing
@@ -28,7 +32,7 @@ type indexWalk struct {
 // loadIndexes reads the index files and checks what can be told without the log.
 func (p *partition) loadIndexes(s *segmentCheck) {
 	s.partition = p
-	s.indexes = indexWalk{maxTimestamp: -1, missing: map[segment.Kind]bool{}}
+	s.indexes = indexWalk{maxTimestamp: -1, timestamp: -1, missing: map[segment.Kind]bool{}}
 	if b := s.readIndex(segment.IndexFile, offsetEntrySize); b != nil {
 		list, padding := decodeOffsets(b, s.base)
 		s.pad(padding)
@@ -37,6 +41,9 @@ func (p *partition) loadIndexes(s *segmentCheck) {
 	if b := s.readIndex(segment.TimeIndexFile, timeEntrySize); b != nil {
 		list, padding := decodeTimes(b, s.base)
 		s.pad(padding)
+		if n := len(list); n > 0 {
+			s.indexes.timestamp = list[n-1].timestamp
+		}
 		s.indexes.times = list[:s.soundTimes(list)]
 	}
 	if b := s.readIndex(segment.TxnIndexFile, txnEntrySize); b != nil {
@@ -110,11 +117,19 @@ func (s *segmentCheck) checkOffsetEntries(position int64, b record.Batch, in ins
 		s.settle(in.first)
 		e := w.offsets[0]
 		w.offsets = w.offsets[1:]
-		if e.position == position {
+		w.indexed = e.position
+		if e.position == position && (s.batchMax <= 0 || b.Size() <= s.batchMax) {
 			w.pending = &e
+		} else if e.position == position {
+			s.badEntry(segment.IndexFile, e.offset, "the batch has %d bytes", b.Size())
 		} else if !s.inHole(e.position) {
 			s.badEntry(segment.IndexFile, e.offset, "no batch begins at byte %d", e.position)
 		}
+	}
+	if position-w.indexed > unindexedMax && !w.sparse && s.indexed() {
+		w.sparse = true
+		s.note(s.partition.path(s.base, segment.IndexFile), -1, in.first,
+			"no entry for the bytes from %d to %d: more than a usual index.interval.bytes explains", w.indexed, position)
 	}
 	if e := w.pending; e != nil {
 		if e.offset == in.last || e.offset == in.first || b.Magic() < 2 && in.first <= e.offset && e.offset <= in.last {
@@ -122,6 +137,13 @@ func (s *segmentCheck) checkOffsetEntries(position int64, b record.Batch, in ins
 		}
 	}
 }
+
+// unindexedMax is the most that a usual index.interval.bytes leaves without an entry: Kafka up to
+// 4.1 makes one for each append at most, and a follower appends what one fetch brought.
+const unindexedMax = 11 << 20
+
+// indexed reports whether the indexes of the segment are complete, because nobody writes to it.
+func (s *segmentCheck) indexed() bool { return !s.active || s.clean }
 
 // settle reports the pending entry: no batch in front of an offset was the one it is for.
 func (s *segmentCheck) settle(before int64) {
@@ -178,6 +200,10 @@ func (s *segmentCheck) finishIndexes() {
 		s.badEntry(segment.TimeIndexFile, w.times[0].offset, "the segment ends at offset %d", s.offsets.expected-1)
 	}
 	s.txns.finish(s)
+	if !s.active && !w.missing[segment.TimeIndexFile] && w.timestamp < w.maxTimestamp && len(s.holes) == 0 {
+		s.note(s.partition.path(s.base, segment.TimeIndexFile), -1, -1,
+			"the largest timestamp of the segment, %d, is not in it: Kafka takes %d for that", w.maxTimestamp, w.timestamp)
+	}
 	if s.size == 0 || s.name.Topic == topic.ClusterMetadata { // gregor makes none for its metadata log
 		return
 	}

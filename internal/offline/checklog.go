@@ -110,8 +110,11 @@ func (s *segmentCheck) growing(sp span) bool {
 // grown reports whether somebody has appended to the file since its size was taken, so that
 // other files may know of more than was read.
 func (s *segmentCheck) grown() bool {
+	if !s.active {
+		return false
+	}
 	size, err := s.scan.file.Size()
-	return err == nil && s.active && size > s.size
+	return err == nil && size > s.size
 }
 
 // bad reports bytes that are no good batch.

@@ -22,7 +22,29 @@ const (
 	TransactionLogDecoder
 	ShareGroupStateDecoder
 	ClusterMetadataDecoder
+	RemoteLogMetadataDecoder // whose values are text, not JSON
 )
+
+// A Class is one of Kafka's decoders for keys and values that no Decoder knows.
+type Class int
+
+// StringClass shows bytes as text, the others as a number if they have its size.
+const (
+	StringClass Class = iota
+	IntegerClass
+	LongClass
+)
+
+// append appends bytes as text.
+func (c Class) append(dst, raw []byte) []byte {
+	switch {
+	case c == IntegerClass && len(raw) == 4:
+		return appendInt(dst, int64(int32(binary.BigEndian.Uint32(raw))))
+	case c == LongClass && len(raw) == 8:
+		return appendInt(dst, int64(binary.BigEndian.Uint64(raw)))
+	}
+	return appendRaw(dst, raw)
+}
 
 func decoderOf(topicName string) Decoder {
 	switch topicName {
@@ -38,7 +60,7 @@ func decoderOf(topicName string) Decoder {
 	return RawDecoder
 }
 
-// key and value append JSON; err says why bytes cannot be decoded.
+// key and value append JSON, but for the one that has text; err says why bytes cannot be decoded.
 func (d Decoder) key(dst []byte, r *record.Record) ([]byte, error) {
 	c, ok := d.coordinator()
 	if !ok {
@@ -48,8 +70,11 @@ func (d Decoder) key(dst []byte, r *record.Record) ([]byte, error) {
 }
 
 func (d Decoder) value(dst []byte, r *record.Record) ([]byte, error) {
-	if d == ClusterMetadataDecoder {
+	switch d {
+	case ClusterMetadataDecoder:
 		return appendMetadata(dst, r.Value)
+	case RemoteLogMetadataDecoder:
+		return appendRemoteLog(dst, r.Value)
 	}
 	c, ok := d.coordinator()
 	if !ok {

@@ -1,7 +1,6 @@
 // Package offline reads a log directory with no broker: Dump writes down what its files say,
 // Check looks for everything that is wrong with them. Both open files for reading only, take
-// no lock and change nothing, so they may run beside a broker; what it appends meanwhile may
-// look torn.
+// no lock and change nothing, so they may run beside a broker.
 //
 // # Files
 //
@@ -41,12 +40,22 @@
 //     away, segments one behind the other.
 //   - each index entry leads to the batch it is for; each aborted transaction is indexed.
 //   - leader epochs: each batch has the epoch that leader-epoch-checkpoint says.
-//   - snapshots, checkpoints and identities, each for itself and against the log's ends.
+//   - snapshots of producers, against a replay of the batches in front of them: what it can
+//     prove. Producers expire, and compaction and retention remove what they wrote.
+//   - snapshots, checkpoints and identities, each for itself, against the log's ends and
+//     against the topics of the metadata log.
+//   - log directories of one broker, against each other.
+//
+// Beside a broker files grow, roll and go. The size of a file is taken once; where it has grown
+// since, bad bytes at its end are read again, and entries of indexes that lead behind it are
+// left alone. A partition with damage is looked at again as long as its files change, and what
+// is not found every time is none (relook.go).
 //
 // # Records of internal topics
 //
 // The keys and values of __consumer_offsets, __transaction_state, __share_group_state and the
 // metadata log are decoded by tables: coordinator.txt here and those of package metadata. The
-// result is JSON as Kafka's generated *JsonConverter classes give it. In Kafka these tools
-// are DumpLogSegments; nothing there checks a directory.
+// result is JSON as Kafka's generated *JsonConverter classes give it, and text for
+// __remote_log_metadata. In Kafka these tools are DumpLogSegments; nothing there checks a
+// directory.
 package offline

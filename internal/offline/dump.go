@@ -29,9 +29,11 @@ type DumpOptions struct {
 	DeepIteration      bool // a line for each record
 	SkipRecordMetadata bool // of a record only key and value
 	Decoder            Decoder
+	KeyClass           Class // of keys that the decoder leaves alone, in text
+	ValueClass         Class // of such values
 	IndexSanityCheck   bool  // of indexes only whether they make sense by themselves
 	VerifyIndexOnly    bool  // of indexes only the entries that the log contradicts
-	MaxMessageSize     int   // largest batch in bytes that is looked into; 0 is no limit
+	MaxMessageSize     int   // of an index, largest batch in bytes that an entry may lead to; 0 is no limit
 	MaxBytes           int64 // of a segment, only so many bytes; 0 is no limit
 
 	Warnings io.Writer // gets what cannot be shown as JSON; nil drops it

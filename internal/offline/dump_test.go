@@ -66,10 +66,42 @@ func TestDumpOptions(t *testing.T) {
 	f(DumpOptions{DeepIteration: true}, 2+10+20, "headerKeys: []")
 	f(DumpOptions{PrintDataLog: true}, 2+10+20, "payload: value")
 	f(DumpOptions{SkipRecordMetadata: true}, 2+10+20, "| payload: value")
-	f(DumpOptions{PrintDataLog: true, MaxMessageSize: 10}, 2+10, "isvalid: true")
+	f(DumpOptions{PrintDataLog: true, MaxMessageSize: 10}, 2+10+20, "payload: value") // as in Kafka, of indexes only
 	size := int64(len(batch(0, 0, record.BuilderOptions{})))
 	f(DumpOptions{MaxBytes: 3 * size}, 2+3, "isvalid: true")
 	f(DumpOptions{JSON: true}, 20, `"offset":19,"timestamp":1019,"timestampType":"CreateTime","leaderEpoch":0,"key":null,"value":"dmFsdWU=","headers":[]}`)
+}
+
+func TestDumpMaxMessageSize(t *testing.T) {
+	x := newFixture(t)
+	size := len(batch(0, 0, record.BuilderOptions{}))
+	dump(t, readOnly{x.mem}, DumpOptions{VerifyIndexOnly: true, MaxMessageSize: size}, x.path(index0))
+	var out bytes.Buffer
+	o := DumpOptions{FS: x.mem, VerifyIndexOnly: true, MaxMessageSize: size - 1}
+	if err := Dump(t.Context(), &out, []string{x.path(index0)}, o); !errors.Is(err, ErrDamaged) || !strings.Contains(out.String(), "the batch has 85 bytes") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestDumpClasses(t *testing.T) {
+	b := record.NewBuilder(record.BuilderOptions{})
+	for i, r := range []record.Record{
+		{Key: []byte{0, 0, 1, 0}, Value: []byte{255, 255, 255, 255, 255, 255, 255, 254}},
+		{Key: []byte("four"), Value: []byte("five5")},
+	} {
+		r.Offset = int64(i)
+		if err := b.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mem := vfs.NewMem()
+	mustWrite(t, mem, "/t-0/"+log0, b.Build())
+	got := dump(t, readOnly{mem}, DumpOptions{SkipRecordMetadata: true, KeyClass: IntegerClass, ValueClass: LongClass}, "/t-0/"+log0)
+	for _, want := range []string{"| key: 256 payload: -2\n", "| key: 1718580594 payload: five5\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
 }
 
 // Damage is shown where it is, and what is behind it too; as JSON beside the records.
@@ -104,6 +136,17 @@ func TestDumpJSONControlAndDecoded(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%.3000s", want, got)
 		}
+	}
+	mem := vfs.NewMem()
+	values, _ := remoteLogVectors(t)
+	b := record.NewBuilder(record.BuilderOptions{})
+	if err := b.Append(record.Record{Value: values[0]}); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, mem, "/__remote_log_metadata-0/"+log0, b.Build())
+	got = dump(t, readOnly{mem}, DumpOptions{JSON: true, Decoder: RemoteLogMetadataDecoder}, "/__remote_log_metadata-0")
+	if want := `"decoded":{"value":"RemoteLogSegmentMetadata{remoteLogSegmentId=`; !strings.Contains(got, want) {
+		t.Errorf("no %s in %s", want, got)
 	}
 	fsys, _ = unpack(t, "kafka-3.9.1-kraft")
 	got = dump(t, fsys, DumpOptions{JSON: true}, "data/txn-0")

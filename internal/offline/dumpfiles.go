@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -83,8 +84,11 @@ func (d *dumper) entry(path string, pairs ...any) {
 func (d *dumper) verifyIndex(path string, kind fileKind, base int64) error {
 	c := &collector{}
 	p := newPartition(d.o.FS, filepath.Dir(path), c)
+	p.batchMax = d.o.MaxMessageSize
 	if d.o.IndexSanityCheck {
 		p.loadIndexes(&segmentCheck{base: base, size: unlimited})
+	} else if _, err := d.o.FS.Stat(p.path(base, segment.LogFile)); err != nil {
+		return err
 	} else if err := p.walkSegment(d.ctx, base, false); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -113,8 +114,11 @@ func (l *logDump) appendDecoded(dst []byte, r *record.Record) []byte {
 		if dst, err = part.decode(named, r); err != nil {
 			l.warn(fmt.Errorf("%s: record at offset %d: %w", l.path, r.Offset, err))
 		}
-		if err != nil || len(dst) == len(named) {
+		switch {
+		case err != nil || len(dst) == len(named):
 			dst = dst[:before]
+		case l.decoder == RemoteLogMetadataDecoder:
+			dst = appendString(named, slices.Clone(dst[len(named):]))
 		}
 	}
 	if len(dst) == n {

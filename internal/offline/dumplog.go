@@ -99,7 +99,7 @@ func (l *logDump) span(sp span) error {
 		l.damaged++ // the line says so
 		return nil
 	}
-	if !l.deep || l.o.MaxMessageSize > 0 && sp.Batch.Size() > l.o.MaxMessageSize {
+	if !l.deep {
 		return nil
 	}
 	if err := l.records(sp.Batch); err != nil {
@@ -232,14 +232,14 @@ func (l *logDump) appendData(dst []byte, r *record.Record) (_ []byte, err error)
 	}
 	if r.Key != nil {
 		dst = append(append(dst, sep...), "key: "...)
-		if dst, err = l.appendPart(dst, r, r.Key, l.decoder.key); err != nil {
+		if dst, err = l.appendPart(dst, r, r.Key, l.decoder.key, l.o.KeyClass); err != nil {
 			return dst, err
 		}
 		sep = " "
 	}
 	if r.Value != nil {
 		dst = append(append(dst, sep...), "payload: "...)
-		return l.appendPart(dst, r, r.Value, l.decoder.value)
+		return l.appendPart(dst, r, r.Value, l.decoder.value, l.o.ValueClass)
 	}
 	if _, keyed := l.decoder.coordinator(); keyed {
 		return append(append(dst, sep...), "payload: <DELETE>"...), nil
@@ -249,11 +249,11 @@ func (l *logDump) appendData(dst []byte, r *record.Record) (_ []byte, err error)
 
 type decodeFunc func(dst []byte, r *record.Record) ([]byte, error)
 
-func (l *logDump) appendPart(dst []byte, r *record.Record, raw []byte, decode decodeFunc) ([]byte, error) {
+func (l *logDump) appendPart(dst []byte, r *record.Record, raw []byte, decode decodeFunc, class Class) ([]byte, error) {
 	n := len(dst)
 	dst, err := decode(dst, r)
 	if err != nil || len(dst) == n {
-		dst = appendRaw(dst[:n], raw)
+		dst = class.append(dst[:n], raw)
 	}
 	return dst, err
 }

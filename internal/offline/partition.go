@@ -29,9 +29,10 @@ type partition struct {
 	name topic.Partition
 	known
 	*collector
-	shallow bool                // do not look inside batches
-	read    func(int64)         // told of bytes that were read
-	kinds   map[string]fileKind // of the files in dir
+	shallow  bool                // do not look inside batches
+	batchMax int                 // largest batch in bytes that an index entry may lead to, 0 is any
+	read     func(int64)         // told of bytes that were read
+	kinds    map[string]fileKind // of the files in dir
 
 	logs      []int64 // base offsets, ascending
 	offsets   offsetWalk
