@@ -16,6 +16,24 @@ func (s *Segment) directory() string {
 	return s.path.dir
 }
 
+// SyncDir makes the names in a directory durable, of which those of the given segments are part:
+// their next Flush need not do it.
+func SyncDir(fsys vfs.FS, dir string, segments ...*Segment) error {
+	var renewed []*Segment
+	for _, s := range segments {
+		if s.newName.Swap(false) {
+			renewed = append(renewed, s)
+		}
+	}
+	err := fsys.SyncDir(dir)
+	if err != nil {
+		for _, s := range renewed {
+			s.newName.Store(true)
+		}
+	}
+	return err
+}
+
 // ChangeSuffix renames the files, .log first: from "" to DeletedSuffix, from CleanedSuffix to
 // SwapSuffix and so on. Files that are not there are left out. Reading goes on meanwhile.
 func (s *Segment) ChangeSuffix(from, to string) error {

@@ -103,6 +103,10 @@ func (l *Log) awaitSync() {
 	}
 }
 
+// DirIsDurable notes that the name of the log's directory is on disk: somebody has synced the
+// directory that it lies in.
+func (l *Log) DirIsDurable() { l.newDir.Store(false) }
+
 // A syncJob is what one sync has to do, captured under the mutex.
 type syncJob struct {
 	end         int64              // everything below is durable after it
@@ -129,7 +133,7 @@ func (l *Log) run(j *syncJob) error {
 		if err := l.fs.SyncDir(filepath.Dir(j.dir)); err != nil {
 			return err
 		}
-		l.newDir.Store(false)
+		l.DirIsDurable()
 	}
 	if err := l.syncEpochs(); err != nil {
 		return err
@@ -139,18 +143,19 @@ func (l *Log) run(j *syncJob) error {
 			return err
 		}
 	}
+	segments := j.segments
+	if j.active != nil {
+		segments = append(segments, j.active)
+	}
 	if len(j.snapshots) > 0 {
-		if err := l.fs.SyncDir(j.dir); err != nil {
+		if err := segment.SyncDir(l.fs, j.dir, segments...); err != nil {
 			return err
 		}
 	}
-	for _, s := range j.segments {
+	for _, s := range segments {
 		if err := s.Flush(); err != nil {
 			return err
 		}
-	}
-	if j.active != nil {
-		return j.active.Flush()
 	}
 	return nil
 }

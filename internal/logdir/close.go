@@ -80,6 +80,9 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 	entries := m.entriesOf(d)
 	live := len(entries)
 	entries = append(entries, m.futures(d)...)
+	if err := m.syncNames(d, entries); err != nil {
+		return nil, err
+	}
 	errs := make([]error, len(entries))
 	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)
@@ -105,6 +108,17 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 		}
 	}
 	return states, errors.Join(errs...)
+}
+
+// syncNames makes the names of the logs' directories durable, at once instead of one by one.
+func (m *Manager) syncNames(d *dir, entries []entry) error {
+	if err := m.cfg.FS.SyncDir(d.path); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		e.log.DirIsDurable()
+	}
+	return nil
 }
 
 func closeLog(l *commitlog.Log) (*commitlog.CleanState, error) {
