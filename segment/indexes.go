@@ -213,6 +213,9 @@ func inRange(offset, base int64) bool {
 
 // storeLocked writes the entries that are not in the index files yet.
 func (s *Segment) storeLocked(trim bool) error {
+	if err := s.storeTxnsLocked(); err != nil {
+		return err
+	}
 	idx := s.idx.Load()
 	offsets, times := idx.offsets.Load().view(), idx.times.Load().view()
 	if err := offsetLayout.store(s, offsets, s.index.stored.offsets, trim); err != nil {

@@ -75,6 +75,8 @@ type Segment struct {
 
 	idx  atomic.Pointer[indexes]           // nil: not in memory
 	txns atomic.Pointer[table[AbortedTxn]] // nil: not in memory
+	// txnsProven says that txns needs no ProveTxns: this process made them of batches.
+	txnsProven atomic.Bool
 
 	// index guards loading, replacing and storing of indexes, and adding to them. It is not
 	// held across a sync. Lock order: index, then path.
@@ -84,6 +86,7 @@ type Segment struct {
 		owned       bool // there is a writer, so that the memory is ahead of the files
 		dirty       bool // the files differ from what is in memory up to stored
 		unsynced    bool // .index and .timeindex need a sync
+		storedTxns  int  // entries of .txnindex, once it has been read
 		txnUnsynced bool // .txnindex needs a sync
 	}
 
@@ -166,6 +169,7 @@ func (s *Segment) createIndexes() error {
 	s.idx.Store(newIndexes(nil, nil))
 	s.idx.Load().built = true
 	s.txns.Store(newTable[AbortedTxn](nil))
+	s.txnsProven.Store(true)
 	s.index.owned = true
 	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
 	s.healing.proven = true

@@ -37,7 +37,8 @@ func parseAbortedTxn(b []byte) AbortedTxn {
 }
 
 // AppendAborted adds a transaction to the .txnindex file. Its LastOffset is larger than that of
-// the one before. One writer at a time.
+// the one before. When the disk is full the file gets it later: with the next one, or when the
+// segment is sealed or closed. One writer at a time.
 func (s *Segment) AppendAborted(a AbortedTxn) error {
 	if s.cfg.ReadOnly {
 		return ErrReadOnly
@@ -52,23 +53,35 @@ func (s *Segment) AppendAborted(a AbortedTxn) error {
 	if n := len(known); n > 0 && a.LastOffset <= known[n-1].LastOffset {
 		return fmt.Errorf("aborted transaction ends at offset %d, not behind %d", a.LastOffset, known[n-1].LastOffset)
 	}
-	if err := s.writeTxn(a, int64(len(known))*txnEntrySize); err != nil {
+	appendTo(&s.txns, a)
+	if err := s.storeTxnsLocked(); err != nil && !vfs.IsFull(err) {
 		return err
 	}
-	appendTo(&s.txns, a)
-	s.index.txnUnsynced = true
-	s.newName.Store(true)
 	return nil
 }
 
-func (s *Segment) writeTxn(a AbortedTxn, position int64) (err error) {
+// storeTxnsLocked writes the transactions that are not in the file yet.
+func (s *Segment) storeTxnsLocked() (err error) {
+	txns := s.txns.Load()
+	if txns == nil || len(txns.view()) == s.index.storedTxns {
+		return nil
+	}
 	f, err := s.openFile(TxnIndexFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = f.WriteAt(a.append(nil), position)
-	return err
+	s.index.txnUnsynced = true
+	s.newName.Store(true)
+	var b []byte
+	for _, a := range txns.view()[s.index.storedTxns:] {
+		b = a.append(b)
+	}
+	if _, err := f.WriteAt(b, int64(s.index.storedTxns)*txnEntrySize); err != nil {
+		return err
+	}
+	s.index.storedTxns = len(txns.view())
+	return nil
 }
 
 // Aborted returns the transactions with records in [fetchOffset, upper) whose markers are in
@@ -114,6 +127,7 @@ func (s *Segment) loadTxnsLocked() (*table[AbortedTxn], error) {
 	}
 	t := newTable(list)
 	s.txns.Store(t)
+	s.index.storedTxns = len(list)
 	return t, nil
 }
 
@@ -179,12 +193,15 @@ func (s *Segment) truncateTxnsLocked(offset int64) error {
 		return nil
 	}
 	s.txns.Store(newTable(append([]AbortedTxn(nil), known[:keep]...)))
-	return s.trimTxnFile(int64(keep) * txnEntrySize)
+	s.index.storedTxns = min(s.index.storedTxns, keep)
+	return s.trimTxnFile(int64(s.index.storedTxns) * txnEntrySize)
 }
 
 // resetTxnsLocked empties the transaction index, whatever is in its file.
 func (s *Segment) resetTxnsLocked() error {
 	s.txns.Store(newTable[AbortedTxn](nil))
+	s.index.storedTxns = 0
+	s.txnsProven.Store(true)
 	return s.trimTxnFile(0)
 }
 

@@ -239,6 +239,11 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	}
 	o := l.offsets.Load()
 	active := o.active()
+	if s.hasProducer {
+		if err := l.soundTxnsLocked(active); err != nil {
+			return AppendInfo{}, l.noRoom("read aborted transactions", err)
+		}
+	}
 	start := position{s.first, active, active.Size()}
 	if err := active.Append(s.bytes); err != nil {
 		return AppendInfo{}, l.appendFailed(active, err)

@@ -106,8 +106,11 @@ func (l *Log) aborted(o *Offsets, i int, start int64, slice segment.Slice) ([]se
 		upper = o.End
 	}
 	var list []segment.AbortedTxn
-	for _, s := range o.segments[i:] {
-		more, done, err := s.Aborted(start, upper)
+	for ; i < len(o.segments); i++ {
+		if err := l.proveTxns(o, o.segments[i]); err != nil {
+			return nil, fmt.Errorf("%v: %w", l.partition, err)
+		}
+		more, done, err := o.segments[i].Aborted(start, upper)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", l.partition, err)
 		}

@@ -65,6 +65,9 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err := l.retire(l.mu.dir, gone); err != nil {
 		return err
 	}
+	if err := l.soundTxnsLocked(active); err != nil {
+		return err
+	}
 	if _, err := active.TruncateTo(offset); err != nil {
 		return err
 	}

@@ -1,0 +1,201 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// Nothing in a .txnindex file says whether a bit of it has turned round. What it says can be held
+// against the batches:
+//
+//	first offset                 last offset
+//	+--------+                   +--------+
+//	| data,  |  ...              | ABORT, |    both of the producer; compaction may have taken
+//	| in txn |                   | marker |    the data, not the marker
+//	+--------+                   +--------+
+//
+// and the last stable offset is not above the marker. (Which it was exactly, only a replay of all
+// producers would tell.)
+
+// maxMarker bounds what is read of a marker, in bytes.
+const maxMarker = 4 << 10
+
+// TxnsProven reports whether ProveTxns is done, or never needed.
+func (s *Segment) TxnsProven() bool { return s.txnsProven.Load() }
+
+// ProveTxns compares what the .txnindex file says with the batches and reports what is wrong as
+// a CorruptError. begins is asked for transactions that begin in front of the segment: could it be
+// that the producer's transaction begins at the offset? An error of begins is returned.
+func (s *Segment) ProveTxns(begins func(producerID, offset int64) (bool, error)) error {
+	if err := s.wholeTxns(); err != nil {
+		return err
+	}
+	s.index.Lock()
+	txns, err := s.loadTxnsLocked()
+	s.index.Unlock()
+	if err != nil {
+		return err
+	}
+	for i, a := range txns.view() {
+		if err := s.proveTxn(a, begins); err != nil {
+			if errors.Is(err, ErrCorrupt) {
+				continue // the batches are damaged: they cannot tell
+			}
+			if isBadFrame(err) {
+				err = &CorruptError{Path: s.Path(TxnIndexFile), Position: int64(i) * txnEntrySize, Offset: -1, Err: err}
+			}
+			return err
+		}
+	}
+	s.txnsProven.Store(true)
+	return nil
+}
+
+// wholeTxns looks for a part of an entry at the end of the file, which a clean stop does not leave.
+func (s *Segment) wholeTxns() error {
+	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if torn := size % txnEntrySize; err == nil && torn != 0 {
+		err = &CorruptError{Path: f.Name(), Position: size - torn, Offset: -1, Err: badFrame("%d bytes of an entry", torn)}
+	}
+	return err
+}
+
+func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) error {
+	switch {
+	case a.FirstOffset < 0 || a.FirstOffset >= a.LastOffset || !inRange(a.LastOffset, s.base):
+		return badFrame("transaction from %d to %d", a.FirstOffset, a.LastOffset)
+	case a.LastStableOffset < 0 || a.LastStableOffset > a.LastOffset+1:
+		return badFrame("last stable offset %d of the transaction that ends at %d", a.LastStableOffset, a.LastOffset)
+	}
+	if err := s.proveMarker(a); err != nil {
+		return err
+	}
+	if a.FirstOffset >= s.base {
+		begins = s.TxnMayBegin
+	}
+	ok, err := begins(a.ProducerID, a.FirstOffset)
+	if err == nil && !ok {
+		err = badFrame("no transaction of producer %d begins at %d", a.ProducerID, a.FirstOffset)
+	}
+	return err
+}
+
+// proveMarker looks for the ABORT marker of a transaction.
+func (s *Segment) proveMarker(a AbortedTxn) error {
+	f, err := s.log.acquire()
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	fr, err := s.locate(f, a.LastOffset, 0)
+	if err != nil && err != ErrNotFound {
+		return err
+	}
+	if err == ErrNotFound || fr.last != a.LastOffset || fr.magic != 2 || fr.size > maxMarker {
+		return badFrame("no marker at %d", a.LastOffset)
+	}
+	b := make(record.Batch, fr.size)
+	if _, err := f.ReadAt(b, fr.position); err != nil {
+		return err
+	}
+	if !b.IsControl() || b.ProducerID() != a.ProducerID || !isAbort(b) {
+		return badFrame("no ABORT marker of producer %d at %d", a.ProducerID, a.LastOffset)
+	}
+	return nil
+}
+
+func isAbort(b record.Batch) bool {
+	for r, err := range b.Records() {
+		if err != nil {
+			return false
+		}
+		t, err := record.ParseControl(r.Key)
+		return err == nil && t == record.ControlAbort
+	}
+	return false
+}
+
+// TxnMayBegin reports whether a transaction of a producer may begin at an offset: a batch of it
+// does, or compaction has taken what was there.
+func (s *Segment) TxnMayBegin(producerID, offset int64) (bool, error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return false, err
+	}
+	defer f.release()
+	fr, err := s.locate(f, offset, 0)
+	if err == ErrNotFound {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if fr.base != offset {
+		return fr.base > offset, nil
+	}
+	var head [record.HeaderSize]byte
+	if fr.magic != 2 {
+		return false, nil
+	}
+	if _, err := f.ReadAt(head[:], fr.position); err != nil {
+		return false, err
+	}
+	b := record.Batch(head[:])
+	return b.IsTransactional() && !b.IsControl() && b.ProducerID() == producerID, nil
+}
+
+// ReplaceAborted makes a list, ascending by last offset and made of the batches, what the .txnindex
+// file has. On a full disk the file stays as it is, and what is in memory counts. One writer at a
+// time; reading goes on.
+func (s *Segment) ReplaceAborted(list []AbortedTxn) error {
+	if s.cfg.ReadOnly {
+		return ErrReadOnly
+	}
+	last := int64(math.MinInt64)
+	var b []byte
+	for _, a := range list {
+		if a.LastOffset <= last {
+			return fmt.Errorf("aborted transaction ends at offset %d, not behind %d", a.LastOffset, last)
+		}
+		last = a.LastOffset
+		b = a.append(b)
+	}
+	s.index.Lock()
+	defer s.index.Unlock()
+	s.txns.Store(newTable(list))
+	s.txnsProven.Store(true)
+	s.index.storedTxns = 0
+	err := vfs.WriteFileAtomic(s.fs, s.Path(TxnIndexFile), b)
+	switch {
+	case err == nil:
+		s.index.storedTxns = len(list)
+	case vfs.IsFull(err):
+		err = nil
+	}
+	return err
+}
+
+// IsTxnIndexDamage reports whether an error is about the bytes of a .txnindex file.
+func IsTxnIndexDamage(err error) bool {
+	c, ok := errors.AsType[*CorruptError](err)
+	if !ok {
+		return false
+	}
+	_, kind, _, ok := ParseName(filepath.Base(c.Path))
+	return ok && kind == TxnIndexFile
+}
