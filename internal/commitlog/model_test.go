@@ -3,12 +3,15 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -19,6 +22,7 @@ type model struct {
 	log      *Log
 	config   Config
 	records  map[int64]string
+	times    map[int64]int64 // of records, also of some that are gone
 	start    int64
 	end      int64
 	nextName int
@@ -33,7 +37,7 @@ func TestModel(t *testing.T) {
 		c.IndexIntervalBytes = rapid.IntRange(0, 500).Draw(rt, "index interval")
 		c.Preallocate = rapid.Bool().Draw(rt, "preallocate")
 		c.RetentionMs = -1
-		m := &model{t: rt, fs: vfs.NewMem(), config: c, records: map[int64]string{}}
+		m := &model{t: rt, fs: vfs.NewMem(), config: c, records: map[int64]string{}, times: map[int64]int64{}}
 		m.open(0, true)
 		rt.Repeat(map[string]func(*rapid.T){
 			"append":     m.append,
@@ -42,7 +46,8 @@ func TestModel(t *testing.T) {
 			"roll":       func(*rapid.T) { m.must(m.log.Roll()) },
 			"flush":      func(*rapid.T) { m.must(m.log.Flush()) },
 			"log start":  m.raiseStart,
-			"retention":  func(*rapid.T) { m.must(second2(m.log.DeleteOldSegments(testTime))) },
+			"retention":  m.retain,
+			"lookup":     m.lookup,
 			"reopen":     m.reopen,
 			"kill":       func(*rapid.T) { m.open(m.log.RecoveryPoint(), false) },
 			"start over": m.startOver,
@@ -50,8 +55,6 @@ func TestModel(t *testing.T) {
 		})
 	})
 }
-
-func second2(_ int, err error) error { return err }
 
 func (m *model) must(err error) {
 	m.t.Helper()
@@ -82,42 +85,43 @@ func (m *model) open(point int64, clean bool) {
 	l.SetHighWatermark(m.end)
 }
 
-func (m *model) batch(t *rapid.T) (record.Batch, []string) {
-	b := record.NewBuilder(record.BuilderOptions{
+// batch builds a batch whose records have times in no order.
+func (m *model) batch(t *rapid.T) (b record.Batch, values []string, times []int64) {
+	builder := record.NewBuilder(record.BuilderOptions{
 		Codec: rapid.SampledFrom([]record.Codec{record.None, record.LZ4, record.Zstd}).Draw(t, "codec"), LeaderEpoch: 0,
 	})
-	var values []string
 	for i := range int64(rapid.IntRange(1, 5).Draw(t, "records")) {
 		m.nextName++
 		values = append(values, fmt.Sprint("v", m.nextName))
 		value := append([]byte(values[i]), make([]byte, rapid.IntRange(0, 60).Draw(t, "size"))...)
-		m.must(b.Append(record.Record{Offset: i, Timestamp: testTime.UnixMilli() + m.end + i, Value: value}))
+		times = append(times, testTime.UnixMilli()+rapid.Int64Range(-50, 50).Draw(t, "time"))
+		m.must(builder.Append(record.Record{Offset: i, Timestamp: times[i], Value: value}))
 	}
-	return b.Build(), values
+	return builder.Build(), values, times
 }
 
 func (m *model) append(t *rapid.T) {
-	b, values := m.batch(t)
+	b, values, times := m.batch(t)
 	info, err := m.log.AppendAsLeader(b, 0, AppendOptions{})
 	m.must(err)
-	m.appended(info, m.end, values)
+	m.appended(info, m.end, values, times)
 }
 
 func (m *model) replicate(t *rapid.T) {
-	b, values := m.batch(t)
+	b, values, times := m.batch(t)
 	first := m.end + rapid.Int64Range(0, 20).Draw(t, "gap")
 	b.SetBaseOffset(first)
 	info, err := m.log.AppendAsFollower(b, 0)
 	m.must(err)
-	m.appended(info, first, values)
+	m.appended(info, first, values, times)
 }
 
-func (m *model) appended(info AppendInfo, first int64, values []string) {
+func (m *model) appended(info AppendInfo, first int64, values []string, times []int64) {
 	if info.FirstOffset != first || info.LastOffset != first+int64(len(values))-1 {
 		m.t.Fatalf("append got [%d,%d], want %d records at %d", info.FirstOffset, info.LastOffset, len(values), first)
 	}
 	for i, v := range values {
-		m.records[first+int64(i)] = v
+		m.records[first+int64(i)], m.times[first+int64(i)] = v, times[i]
 	}
 	m.end = info.LastOffset + 1
 	m.log.SetHighWatermark(m.end)
@@ -148,6 +152,62 @@ func (m *model) truncate(t *rapid.T) {
 func (m *model) raiseStart(t *rapid.T) {
 	m.start = rapid.Int64Range(m.start, m.end).Draw(t, "to")
 	m.must(m.log.IncrementLogStart(m.start))
+}
+
+// retain lets size, age and log start delete, each perhaps. What is left is what the log says, and
+// no rule would delete more of it.
+func (m *model) retain(t *rapid.T) {
+	m.config.RetentionBytes = rapid.SampledFrom([]int64{-1, 0, 500, 2000}).Draw(t, "retention bytes")
+	m.config.RetentionMs = rapid.SampledFrom([]int64{-1, 100}).Draw(t, "retention ms")
+	m.log.SetConfig(m.config)
+	now := testTime.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "now")) * time.Millisecond)
+	_, err := m.log.DeleteOldSegments(now)
+	m.must(err)
+	start := m.log.Offsets().LogStart
+	if start < m.start || start > m.end {
+		m.t.Fatalf("retention moves the log start from %d to %d, end %d", m.start, start, m.end)
+	}
+	m.start = start
+	segments := m.log.Segments()
+	if rest := m.log.Size() - segments[0].Size; len(segments) > 1 && m.config.RetentionBytes >= 0 && rest >= m.config.RetentionBytes {
+		m.t.Fatalf("%d bytes are left in %d segments, the first has %d: retention.bytes=%d", m.log.Size(), len(segments), segments[0].Size, m.config.RetentionBytes)
+	}
+	if n, err := m.log.DeleteOldSegments(now); n > 0 || err != nil {
+		m.t.Fatalf("a second pass deletes %d, %v", n, err)
+	}
+	m.config.RetentionBytes, m.config.RetentionMs = -1, -1
+	m.log.SetConfig(m.config)
+}
+
+// lookup asks for a time, and for the largest one.
+func (m *model) lookup(t *rapid.T) {
+	asked := testTime.UnixMilli() + rapid.Int64Range(-55, 55).Draw(t, "time")
+	first, largest := int64(-1), int64(-1)
+	for _, offset := range slices.Sorted(maps.Keys(m.records)) {
+		if offset < m.start {
+			continue
+		}
+		if first < 0 && m.times[offset] >= asked {
+			first = offset
+		}
+		if largest < 0 || m.times[offset] > m.times[largest] {
+			largest = offset
+		}
+	}
+	got, ok, err := m.log.Lookup(LookupRequest{asked, ReadUncommitted})
+	m.must(err)
+	if !ok {
+		got = segment.TimestampOffset{Offset: -1}
+	}
+	if got.Offset != first || first >= 0 && got.Timestamp != m.times[first] {
+		m.t.Fatalf("lookup(%d): got %+v, want offset %d", asked, got, first)
+	}
+	// Below the log start there may be a larger one, in the first segment.
+	got, ok, err = m.log.Lookup(LookupRequest{MaxTimestamp, ReadUncommitted})
+	m.must(err)
+	if ok && got.Offset >= m.start && got.Offset != largest || !ok && largest >= 0 {
+		m.t.Fatalf("lookup(max): got %+v, %v, want offset %d", got, ok, largest)
+	}
 }
 
 func (m *model) reopen(*rapid.T) {
