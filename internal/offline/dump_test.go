@@ -45,7 +45,7 @@ func TestDumpFiles(t *testing.T) {
 {"file":"data/txn-0/00000000000000000009.index","offset":43,"position":1644}
 `)
 	f(dir+"00000000000000000009.index", DumpOptions{VerifyIndexOnly: true},
-		"Dumping "+dir+"00000000000000000009.index\n"+dir+"00000000000000000009.index passed sanity check.\n")
+		"Dumping "+dir+"00000000000000000009.index\n")
 	f(dir+"leader-epoch-checkpoint", DumpOptions{}, "Dumping "+dir+"leader-epoch-checkpoint\n0\n1\n")
 	f("data/.kafka_cleanshutdown", DumpOptions{}, "Dumping data/.kafka_cleanshutdown\n{\"version\":0,\"brokerEpoch\":11}\n")
 	f("data/__cluster_metadata-0/00000000000000000000.index", DumpOptions{IndexSanityCheck: true},
@@ -65,10 +65,13 @@ func TestDumpOptions(t *testing.T) {
 	f(DumpOptions{}, 2+10, "isvalid: true")
 	f(DumpOptions{DeepIteration: true}, 2+10+20, "headerKeys: []")
 	f(DumpOptions{PrintDataLog: true}, 2+10+20, "payload: value")
-	f(DumpOptions{SkipRecordMetadata: true}, 2+10+20, "| payload: value")
+	f(DumpOptions{PrintDataLog: true, SkipRecordMetadata: true}, 2+10+20, "| payload: value")
+	f(DumpOptions{SkipRecordMetadata: true}, 2+10, "isvalid: true")
+	f(DumpOptions{DeepIteration: true, SkipRecordMetadata: true}, 2+10+20, "\n")
 	f(DumpOptions{PrintDataLog: true, MaxMessageSize: 10}, 2+10+20, "payload: value") // as in Kafka, of indexes only
 	size := int64(len(batch(0, 0, record.BuilderOptions{})))
 	f(DumpOptions{MaxBytes: 3 * size}, 2+3, "isvalid: true")
+	f(DumpOptions{MaxBytes: 3*size + 20}, 2+3, "isvalid: true")
 	f(DumpOptions{JSON: true}, 20, `"offset":19,"timestamp":1019,"timestampType":"CreateTime","leaderEpoch":0,"key":null,"value":"dmFsdWU=","headers":[]}`)
 }
 
@@ -96,7 +99,7 @@ func TestDumpClasses(t *testing.T) {
 	}
 	mem := vfs.NewMem()
 	mustWrite(t, mem, "/t-0/"+log0, b.Build())
-	got := dump(t, readOnly{mem}, DumpOptions{SkipRecordMetadata: true, KeyClass: IntegerClass, ValueClass: LongClass}, "/t-0/"+log0)
+	got := dump(t, readOnly{mem}, DumpOptions{PrintDataLog: true, SkipRecordMetadata: true, KeyClass: IntegerClass, ValueClass: LongClass}, "/t-0/"+log0)
 	for _, want := range []string{"| key: 256 payload: -2\n", "| key: 1718580594 payload: five5\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

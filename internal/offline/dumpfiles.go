@@ -100,7 +100,7 @@ func (d *dumper) verifyIndex(path string, kind fileKind, base int64) error {
 		}
 	}
 	d.damaged += found
-	if found == 0 {
+	if found == 0 && d.o.IndexSanityCheck {
 		d.out.printf("%s passed sanity check.\n", path)
 	}
 	return nil
@@ -132,9 +132,9 @@ func (d *dumper) producers(path string) error {
 func (e producerEntry) appendText(b []byte) []byte {
 	b = fmt.Appendf(b, "producerId: %d producerEpoch: %d coordinatorEpoch: %d ", e.id, e.epoch, e.coordinatorEpoch)
 	if e.txnFirstOffset < 0 {
-		b = append(b, "currentTxnFirstOffset: None"...)
+		b = append(b, "currentTxnFirstOffset: OptionalLong.empty"...)
 	} else {
-		b = fmt.Appendf(b, "currentTxnFirstOffset: Some(%d)", e.txnFirstOffset)
+		b = fmt.Appendf(b, "currentTxnFirstOffset: OptionalLong[%d]", e.txnFirstOffset)
 	}
 	b = fmt.Appendf(b, " lastTimestamp: %d ", e.timestamp)
 	if e.lastOffset >= 0 {

@@ -33,6 +33,7 @@ func (d *dumper) batches(path string, kind fileKind, base, logStart int64) (err 
 	if kind == kraftSnapshot { // its offsets count from 0, or from the snapshot's
 		s.base, s.last = 0, -1
 	}
+	limited := d.o.maxBytes() < s.size
 	s.size = min(s.size, d.o.maxBytes())
 	l := d.newLogDump(path, logStart)
 	d.heading(path)
@@ -44,8 +45,8 @@ func (d *dumper) batches(path string, kind fileKind, base, logStart int64) (err 
 			return err
 		}
 		sp, err := s.next()
-		if err == io.EOF {
-			return nil
+		if err == io.EOF || limited && err == nil && sp.Batch == nil && sp.End == s.size {
+			return nil // or cut by --max-bytes
 		}
 		if err == nil {
 			err = l.span(sp)
@@ -66,7 +67,7 @@ func (d *dumper) newLogDump(path string, logStart int64) *logDump {
 		p = topic.Partition{Topic: filepath.Base(dir), Partition: -1}
 	}
 	l := &logDump{dumper: d, path: path, partition: p, decoder: d.o.Decoder, logStart: logStart}
-	l.deep = d.o.DeepIteration || d.o.PrintDataLog || d.o.SkipRecordMetadata
+	l.deep = d.o.DeepIteration || d.o.PrintDataLog
 	if l.decoder == AutoDecoder && !d.o.JSON {
 		l.decoder = decoderOf(p.Topic)
 		if filepath.Base(path) == bootstrapFile {
@@ -177,15 +178,16 @@ func checksums(b record.Batch) []uint32 {
 }
 
 func (l *logDump) record(b record.Batch, r *record.Record, checksums []uint32) (err error) {
-	dst := append(l.out.b, '|', ' ')
+	dst, sep := l.out.b, "| " // in front of what is shown first; nothing at all is an empty line
 	if !l.o.SkipRecordMetadata {
-		dst = appendRecordMetadata(dst, b, r, checksums)
+		dst = appendRecordMetadata(append(dst, sep...), b, r, checksums)
+		sep = " "
 		if b.IsControl() {
 			dst, err = appendControl(append(dst, ' '), r)
 		}
 	}
-	if (l.o.PrintDataLog || l.o.SkipRecordMetadata) && !b.IsControl() {
-		dst, err = l.appendData(dst, r)
+	if l.o.PrintDataLog && !b.IsControl() {
+		dst, err = l.appendData(dst, sep, r)
 	}
 	l.out.b = append(dst, '\n')
 	return err
@@ -223,13 +225,9 @@ func size(b []byte) int {
 	return len(b)
 }
 
-// appendData appends key and payload, decoded in internal topics. What cannot be decoded is
+// appendData appends key and payload, the first of them behind sep, decoded in internal topics. What cannot be decoded is
 // shown as it is.
-func (l *logDump) appendData(dst []byte, r *record.Record) (_ []byte, err error) {
-	sep := " "
-	if l.o.SkipRecordMetadata {
-		sep = ""
-	}
+func (l *logDump) appendData(dst []byte, sep string, r *record.Record) (_ []byte, err error) {
 	if r.Key != nil {
 		dst = append(append(dst, sep...), "key: "...)
 		if dst, err = l.appendPart(dst, r, r.Key, l.decoder.key, l.o.KeyClass); err != nil {

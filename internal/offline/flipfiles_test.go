@@ -1,0 +1,188 @@
+package offline
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A victim is a file of a log directory that a bit is flipped in.
+type victim struct {
+	path string
+	kind fileKind
+	base int64
+	data []byte
+}
+
+// victims returns the files of a directory that have anything in them, by kind.
+func victims(t *testing.T, mem *vfs.Mem, dir string, byKind map[fileKind][]victim) {
+	t.Helper()
+	entries, err := mem.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			victims(t, mem, path, byKind)
+			continue
+		}
+		data, err := vfs.ReadFile(mem, path, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, base := classify(path)
+		if len(data) > 0 && kind != leftover {
+			byKind[kind] = append(byKind[kind], victim{path, kind, base, data})
+		}
+	}
+}
+
+// A flipped bit in a file of any kind is named with the file, after a clean stop and after one
+// that left no marker and no recovery points, unless it changes nothing that a reader gets or
+// no other byte could tell that it is wrong. See silent. Ten thousand: -flips 5000.
+func TestCheckNamesAFlippedBitInAnyFile(t *testing.T) {
+	seed := *flipSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	for _, clean := range []bool{true, false} {
+		_, mem := unpack(t, "kafka-4.4.0-kraft")
+		if !clean {
+			for _, name := range []string{checkpoint.CleanShutdown, checkpoint.RecoveryPoints} {
+				if err := mem.Remove("data/" + name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		byKind := map[fileKind][]victim{}
+		victims(t, mem, "data", byKind)
+		kinds := []fileKind{
+			logFile, offsetIndexFile, timeIndexFile, txnIndexFile, producerSnapshot, kraftSnapshot, epochCheckpoint, partitionMetadata,
+			offsetCheckpoint, metaProperties, quorumState,
+		}
+		rng := rand.New(rand.NewPCG(seed, 1))
+		named, quiet := 0, 0
+		for i := range *flips {
+			kind := kinds[i%len(kinds)]
+			list := byKind[kind]
+			if len(list) == 0 {
+				t.Fatalf("no file of kind %d", kind)
+			}
+			v := list[rng.IntN(len(list))]
+			at, bit := rng.IntN(len(v.data)), rng.IntN(8)
+			if flipFile(t, mem, v, at, bit) {
+				named++
+			} else if quiet++; !v.silent(t, mem, at, bit) {
+				t.Errorf("clean %t: bit %d of byte %d of %d of %s: not found", clean, bit, at, len(v.data), v.path)
+			}
+		}
+		t.Logf("clean %t: %d named, %d not", clean, named, quiet)
+	}
+}
+
+// flipFile reports whether a check names a file with one bit flipped.
+func flipFile(t *testing.T, mem *vfs.Mem, v victim, at, bit int) (named bool) {
+	t.Helper()
+	data := bytes.Clone(v.data)
+	data[at] ^= 1 << bit
+	mustWrite(t, mem, v.path, data)
+	defer mustWrite(t, mem, v.path, v.data)
+	dir := filepath.Dir(v.path)
+	for _, f := range mustCheck(t, readOnly{mem}, dir).Findings {
+		if f.File == v.path || f.File == dir && strings.Contains(f.Message, "index files end in zeros") {
+			return true
+		}
+	}
+	return false
+}
+
+// silent reports whether nobody can be expected to notice a flipped bit.
+func (v victim) silent(t *testing.T, mem *vfs.Mem, at, bit int) bool {
+	t.Helper()
+	data := bytes.Clone(v.data)
+	data[at] ^= 1 << bit
+	switch v.kind {
+	case logFile: // where compaction has been, a batch may be anywhere; see TestCheckNamesAFlippedBit
+		list := spansOf(t, mem, v.path, v.base)
+		for i, sp := range list {
+			if in := int64(at) - sp[0]; sp[0] <= int64(at) && int64(at) < sp[1] {
+				l := &target{v.path, v.data, list}
+				return in < 8 && hasRoom(l) || in >= 12 && in < 16 && beforeOldFormat(l, i)
+			}
+		}
+	case offsetIndexFile:
+		entries, _ := decodeOffsets(data, v.base)
+		return leadRight(t, mem, v, entries)
+	case timeIndexFile:
+		entries, _ := decodeTimes(data, v.base)
+		return tellTruth(t, mem, v, entries)
+	case kraftSnapshot: // no checksum covers the leader epoch, and nothing repeats it
+		b, err := record.First(v.data)
+		for pos := 0; err == nil && pos < len(v.data); pos += b.Size() {
+			if b, err = record.First(v.data[pos:]); err == nil && at >= pos+12 && at < pos+16 {
+				return true
+			}
+		}
+	case epochCheckpoint, partitionMetadata, offsetCheckpoint, metaProperties, quorumState:
+		return true // another number, which may be as good as the right one
+	}
+	return false
+}
+
+// batchesOf returns the batches of the .log file beside an index.
+func batchesOf(t *testing.T, mem *vfs.Mem, v victim) (list []span) {
+	t.Helper()
+	s, err := openScanner(mem, strings.TrimSuffix(v.path, filepath.Ext(v.path))+".log", v.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for {
+		sp, err := s.next()
+		if err == io.EOF {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sp.Batch = bytes.Clone(sp.Batch)
+		list = append(list, sp)
+	}
+}
+
+// leadRight reports whether each entry leads to a batch that begins at or before its offset.
+func leadRight(t *testing.T, mem *vfs.Mem, v victim, entries []offsetEntry) bool {
+	t.Helper()
+	begins := map[int64]int64{}
+	for _, sp := range batchesOf(t, mem, v) {
+		begins[sp.Position] = sp.Batch.BaseOffset()
+	}
+	for _, e := range entries {
+		if first, ok := begins[e.position]; !ok || first > e.offset {
+			return false
+		}
+	}
+	return true
+}
+
+// tellTruth reports whether no batch in front of an entry's offset has its timestamp or more.
+func tellTruth(t *testing.T, mem *vfs.Mem, v victim, entries []timeEntry) bool {
+	t.Helper()
+	for _, e := range entries {
+		for _, sp := range batchesOf(t, mem, v) {
+			if sp.Batch.LastOffset() < e.offset && sp.Batch.MaxTimestamp() > e.timestamp {
+				return false
+			}
+		}
+	}
+	return true
+}
