@@ -24,7 +24,7 @@ generate:
 	go generate ./...
 
 conformance: ## other people's clients and tools against gregor
-	conformance/run smoke old
+	conformance/run smoke old compaction
 
 fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
 	.ci/fuzz $(or $(FUZZTIME),60s)

@@ -71,6 +71,27 @@ start_gregor() {
   await 20 "$GREGOR" topics list -b "$BROKER"
 }
 
+# new_real_kafka DIR [KEY=VALUE...]: a real Kafka that was never started, with its data in
+# DIR/data. real_kafka up|down starts and stops it; clients reach it on REAL_PORT.
+new_real_kafka() {
+  REAL_DIR=$1
+  shift
+  REAL_PORT=$(free_port) REAL_CONTROLLER=$(free_port)
+  rm -rf "$REAL_DIR" && mkdir -p "$REAL_DIR" || return 1
+  sed "s|PORT|$REAL_PORT|g; s|CONTROLLER_AT|$REAL_CONTROLLER|g; s|DIR|$REAL_DIR/data|g" java/server.properties >"$REAL_DIR/server.properties"
+  printf '%s\n' "$@" >>"$REAL_DIR/server.properties"
+  kafka kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$REAL_DIR/server.properties" >>"$LOG" 2>&1 ||
+    kafka org.apache.kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$REAL_DIR/server.properties" >>"$LOG" 2>&1
+}
+real_kafka() { # up | down
+  if [ "$1" = down ]; then stop "$KAFKA_PID"; return; fi
+  java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile="$PWD/java/log4j2.xml" -cp "$JARS/*" \
+    kafka.Kafka "$REAL_DIR/server.properties" >>"$LOG" 2>&1 &
+  KAFKA_PID=$!
+  PIDS+=("$KAFKA_PID")
+  await 60 "$GREGOR" topics list -b "127.0.0.1:$REAL_PORT"
+}
+
 stop() { # stop PID [SIGNAL]: how the process ended does not matter
   kill "${2:--TERM}" "$1" 2>/dev/null
   wait "$1" 2>/dev/null

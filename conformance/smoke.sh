@@ -109,23 +109,9 @@ offsets_log() {
 check "kafka-dump-log of __consumer_offsets" offsets_log
 
 # a real Kafka serves a partition folder that gregor wrote
-real_kafka() { # up | down
-  local dir=$WORK/real-kafka
-  if [ "$1" = down ]; then stop "$KAFKA_PID"; return; fi
-  sed "s|PORT|$REAL_PORT|g; s|CONTROLLER_AT|$REAL_CONTROLLER|g; s|DIR|$dir/data|g" java/server.properties >"$dir/server.properties"
-  [ -f "$dir/data/meta.properties" ] ||
-    kafka kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$dir/server.properties" >>"$LOG" 2>&1 ||
-    kafka org.apache.kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$dir/server.properties" >>"$LOG" 2>&1
-  java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile="$PWD/java/log4j2.xml" -cp "$JARS/*" \
-    kafka.Kafka "$dir/server.properties" >>"$LOG" 2>&1 &
-  KAFKA_PID=$!
-  PIDS+=("$KAFKA_PID")
-  await 60 "$GREGOR" topics list -b "127.0.0.1:$REAL_PORT"
-}
 serves_the_same() {
   local t
-  rm -rf "$WORK/real-kafka" && mkdir -p "$WORK/real-kafka" || return 1
-  REAL_PORT=$(free_port) REAL_CONTROLLER=$(free_port)
+  new_real_kafka "$WORK/real-kafka" || return 1
   real_kafka up && "$GREGOR" topics create $MOVED --partitions 1 -b "127.0.0.1:$REAL_PORT" && real_kafka down || return 1
   for t in $MOVED; do
     find "$DATA/$t-0" -type f ! -name partition.metadata -exec cp {} "$WORK/real-kafka/data/$t-0/" \; || return 1

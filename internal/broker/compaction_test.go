@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -348,7 +349,7 @@ func readOnce(client *kgo.Client, keys int, stop <-chan struct{}) error {
 			return nil
 		default:
 		}
-		fetches := client.PollFetches(nil)
+		fetches := client.PollFetches(context.Background())
 		if errs := fetches.Errors(); len(errs) > 0 {
 			return errs[0].Err
 		}
