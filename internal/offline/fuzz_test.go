@@ -81,6 +81,50 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
+// What is decoded of the small binary files is all that they have.
+func FuzzEntries(f *testing.F) {
+	for _, kind := range []fileKind{offsetIndexFile, timeIndexFile, txnIndexFile, producerSnapshot} {
+		for _, s := range seeds(f, "kafka-4.4.0-kraft", kind) {
+			f.Add(s, int64(0))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, base int64) {
+		offsets, padding := decodeOffsets(data, base)
+		if got := len(offsets)*offsetEntrySize + padding; got != len(data)-len(data)%offsetEntrySize {
+			t.Errorf("%d bytes of entries by offset, of %d", got, len(data))
+		}
+		times, padding := decodeTimes(data, base)
+		if got := len(times)*timeEntrySize + padding; got != len(data)-len(data)%timeEntrySize {
+			t.Errorf("%d bytes of entries by time, of %d", got, len(data))
+		}
+		if txns, _ := decodeTxns(data); len(txns) != len(data)/txnEntrySize {
+			t.Errorf("%d transactions in %d bytes", len(txns), len(data))
+		}
+		if producers, err := decodeProducers(data); err == nil && !bytes.Equal(encodeProducers(producers...), data) {
+			t.Errorf("%d producers are not %x", len(producers), data)
+		}
+	})
+}
+
+// A name says one thing only. What it says of a partition has a name that says the same.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{
+		"00000000000000000007.log", "00000000000000000007.snapshot", "00000000000000000007-0000000001.checkpoint", "leader-epoch-checkpoint",
+		"orders-3", "orders-3.0123456789abcdef0123456789abcdef-delete", "a.b-0-future", "00000000000000000007.log.swap", "gregor-copy",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if kind, base := classify(name); base < 0 && kind != otherFile {
+			t.Errorf("%q: kind %d, base %d", name, kind, base)
+		}
+		p, _, ok := parseDir(name)
+		if again, _, _ := parseDir(p.String()); ok && again != p {
+			t.Errorf("%q is the directory of %v, %q of %v", name, p, p.String(), again)
+		}
+	})
+}
+
 // Whatever a decoder makes of bytes is JSON.
 func FuzzDecoders(f *testing.F) {
 	for _, set := range []string{"kafka-4.4.0-kraft-dynamic", "kafka-4.4.0-crash"} {
