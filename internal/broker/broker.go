@@ -287,9 +287,9 @@ func (b *Broker) applyAllTopicConfigs(img *metadata.Image) {
 }
 
 func (b *Broker) serve(_ context.Context, c *config.Broker) error {
-
+	handler := b.newAPI()
 	b.server = wire.NewServer(wire.Config{
-		Handler:             b.newAPI(),
+		Handler:             handler,
 		MaxRequestSize:      c.Int("socket.request.max.bytes"),
 		MaxConnections:      c.Int("max.connections"),
 		MaxConnectionsPerIP: c.Int("max.connections.per.ip"),
@@ -299,6 +299,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 		Logger:              b.logger,
 	})
 	b.onStop(b.server.Shutdown)
+	b.collect(handler)
 	for _, l := range b.listeners {
 		b.server.Serve(l.name, l.socket)
 	}

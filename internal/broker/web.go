@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
+	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/web"
 )
 
@@ -33,6 +36,7 @@ func (b *Broker) bindWeb(c *config.Broker) error {
 // socket, or has too long a path for one, is no reason not to serve clients.
 func (b *Broker) serveWeb(context.Context, *config.Broker) error {
 	b.web = web.New(b.logger, b.health)
+	b.web.Collect(web.Broker(b.logs.ClusterID(), b.logs.NodeID(), b.health), web.Logs(b.logs))
 	if first := b.logs.Dirs()[0]; first.Online { // and locked
 		if err := b.web.ServeSocket(first.Path); err != nil {
 			b.logger.Warn("gregor's own commands cannot reach this broker", "err", err)
@@ -53,12 +57,37 @@ func (b *Broker) stopWeb(ctx context.Context) error {
 
 func (b *Broker) health() web.Health {
 	h := web.Health{State: web.State(b.state.Load())}
+	if h.State == web.Recovery {
+		h.Reasons = append(h.Reasons, loadingReason(b.logs.Progress()))
+	}
 	for _, d := range b.logs.Dirs() {
 		if !d.Online {
 			h.Reasons = append(h.Reasons, fmt.Sprintf("log directory %s is offline: %v", d.Path, d.Err))
 		}
 	}
 	return h
+}
+
+// loadingReason says how far loading is.
+func loadingReason(p logdir.Progress) string {
+	var logs, done int64
+	for i := range p.Dirs {
+		logs += p.Dirs[i].Logs
+		done += p.Dirs[i].LogsDone
+	}
+	reason := fmt.Sprintf("loading logs: %d of %d", done, logs)
+	if p.Left > 0 {
+		reason += fmt.Sprintf(", about %v left", p.Left.Round(time.Second))
+	}
+	return reason
+}
+
+// collect adds the metrics of the parts that Start makes behind serveWeb.
+func (b *Broker) collect(handler *api.Server) {
+	b.web.Collect(
+		web.Replicas(b.replicas, handler.Sessions), web.Requests(handler), web.Connections(b.server),
+		web.Cluster(b.logs.NodeID(), b.quorum.Image), web.Groups(b.groups),
+	)
 }
 
 // HTTPAddr is the host:port of /metrics and /health, or "" if they are not served on TCP.

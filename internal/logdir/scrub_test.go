@@ -121,6 +121,9 @@ func TestDiskReserve(t *testing.T) {
 		if errors.Is(err, commitlog.ErrStorage) != full {
 			t.Errorf("%d bytes free: got %v, want refused %v", free, err, full)
 		}
+		if got, want := m.Spaces(), (Space{"/a", 10_000, free, 400, full}); len(got) != 1 || got[0] != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 	mem.SetHook(func(op vfs.Op) error {
 		if op.Kind == vfs.OpWrite || op.Kind == vfs.OpCreate {

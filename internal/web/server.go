@@ -29,22 +29,24 @@ type Server struct {
 	base   context.Context // of all requests
 	cancel context.CancelFunc
 
-	// mu guards what Shutdown ends.
+	// mu guards what Shutdown ends, and the list of collectors.
 	mu struct {
 		sync.Mutex
-		closed  bool
-		servers []*http.Server
-		socket  *socketFile
+		closed     bool
+		servers    []*http.Server
+		socket     *socketFile
+		collectors []Collector
 	}
 	serving sync.WaitGroup
 }
 
-// New returns a Server that listens nowhere yet and answers only for health and what Handle
-// adds.
+// New returns a Server that listens nowhere yet and answers only for health, with metrics
+// of the process, and what Handle and Collect add.
 func New(logger *slog.Logger, health func() Health) *Server {
 	s := &Server{logger: logger, mux: http.NewServeMux()}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.handleHealth(health)
+	s.handleMetrics()
 	return s
 }
 

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newServer returns a server in a directory whose path is short enough for a socket.
-func newServer(t *testing.T) (*Server, string) {
+func newServer(t testing.TB) (*Server, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gregor")
 	if err != nil {
@@ -31,7 +31,7 @@ func newServer(t *testing.T) (*Server, string) {
 	return s, dir
 }
 
-func shutdown(t *testing.T, s *Server) {
+func shutdown(t testing.TB, s *Server) {
 	t.Helper()
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)

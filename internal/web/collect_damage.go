@@ -1,0 +1,80 @@
+package web
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metrics"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// damageRowsMax bounds the stretches, and the partitions that were cut, that have a sample of
+// their own. The sums count all.
+const damageRowsMax = 1000
+
+var (
+	quarantinedStretches = gauge("gregor_log_quarantined_stretches",
+		"Damaged stretches of segments: who reads there gets CORRUPT_MESSAGE.")
+	quarantinedBytes = gauge("gregor_log_quarantined_bytes",
+		"Bytes in quarantine by file and the position where they begin; without labels, all of them.",
+		"topic", "partition", "file", "position")
+	cutBytes = counter("gregor_log_recovery_cut_bytes_total",
+		"Bytes that recovery cut off the ends of logs at this start: a torn tail with nothing good behind it.",
+		"topic", "partition")
+)
+
+// damaged gathers the damage of all logs.
+type damaged struct {
+	rows      []damagedRow
+	cut       []cutRow
+	stretches int
+	bytes     int64
+	cutBytes  int64
+}
+
+type damagedRow struct {
+	partition topic.Partition
+	file      string
+	position  int64
+	size      int64
+}
+
+type cutRow struct {
+	partition topic.Partition
+	bytes     int64
+}
+
+func (d *damaged) add(p topic.Partition, l *commitlog.Log) {
+	for _, q := range l.Quarantine() {
+		d.stretches++
+		d.bytes += q.Size
+		if len(d.rows) < damageRowsMax {
+			file := filepath.Join(l.Dir(), fmt.Sprintf("%020d.log", q.Segment))
+			d.rows = append(d.rows, damagedRow{p, file, q.Position, q.Size})
+		}
+	}
+	if n := l.BytesCut(); n > 0 {
+		d.cutBytes += n
+		if len(d.cut) < damageRowsMax {
+			d.cut = append(d.cut, cutRow{p, n})
+		}
+	}
+}
+
+func (d *damaged) write(w *metrics.Writer) {
+	sortPartitions(d.rows, func(r damagedRow) topic.Partition { return r.partition })
+	sortPartitions(d.cut, func(r cutRow) topic.Partition { return r.partition })
+	w.Single(quarantinedStretches, int64(d.stretches))
+	w.Begin(quarantinedBytes)
+	w.Int(d.bytes)
+	for _, r := range d.rows {
+		w.Int(r.size, r.partition.Topic, strconv.Itoa(int(r.partition.Partition)), r.file, strconv.FormatInt(r.position, 10))
+	}
+	w.Begin(cutBytes)
+	w.Int(d.cutBytes)
+	for _, r := range d.cut {
+		w.Int(r.bytes, r.partition.Topic, strconv.Itoa(int(r.partition.Partition)))
+	}
+}
