@@ -10,6 +10,7 @@
 //	register    this broker in the metadata, if anything about it is new
 //	logdir      load the logs, with the configs that the image has for their topics
 //	replica     partitions as the image says; coordinators take their shards
+//	cleaner     compacted logs are cleaned
 //	wire        requests are answered
 //
 // Close goes the other way round. Nothing is started that Close does not wait for.

@@ -40,12 +40,14 @@ type choice struct {
 	skipped  map[Skip]int
 	dirtiest float64       // the highest ratio
 	overdue  time.Duration // by how much max.compaction.lag.ms is exceeded at most
+
+	// corrected has, by directory, the first dirty offsets of checkpoints outside their logs.
+	corrected map[string]map[topic.Partition]int64
 }
 
 // choose is storage-format 8.2: the log with the highest ratio of those that are due.
 func (m *Manager) choose(now time.Time) choice {
-	found := choice{at: now, skipped: make(map[Skip]int)}
-	corrected := make(map[string]map[topic.Partition]int64)
+	found := choice{at: now, skipped: make(map[Skip]int), corrected: make(map[string]map[topic.Partition]int64)}
 	for l, dir := range m.logs.Placed() {
 		if !l.Config().Compact || l.Size() == 0 {
 			continue
@@ -57,7 +59,7 @@ func (m *Manager) choose(now time.Time) choice {
 				found.overdue = max(found.overdue, now.Sub(c.mustFrom))
 			}
 			if c.corrected {
-				add(corrected, dir, l.Partition(), c.firstDirty)
+				found.correct(dir, l.Partition(), c.firstDirty)
 			}
 		}
 		switch {
@@ -67,15 +69,14 @@ func (m *Manager) choose(now time.Time) choice {
 			found.best = c
 		}
 	}
-	m.correct(corrected)
 	return found
 }
 
-func add(m map[string]map[topic.Partition]int64, dir string, p topic.Partition, offset int64) {
-	if m[dir] == nil {
-		m[dir] = make(map[topic.Partition]int64)
+func (c *choice) correct(dir string, p topic.Partition, offset int64) {
+	if c.corrected[dir] == nil {
+		c.corrected[dir] = make(map[topic.Partition]int64)
 	}
-	m[dir][p] = offset
+	c.corrected[dir][p] = offset
 }
 
 // look assesses one log. The candidate is nil if that was not possible.
@@ -140,6 +141,7 @@ func (m *Manager) claim(ctx context.Context) *cleaning {
 	m.choosing.Lock()
 	defer m.choosing.Unlock()
 	found := m.choose(m.now())
+	m.correct(found.corrected)
 	m.mu.Lock()
 	m.mu.lastChoice = found
 	m.mu.Unlock()

@@ -15,6 +15,7 @@ var (
 	ErrPaused           = errors.New("cleaning is paused: the log is being moved, truncated or deleted")
 	ErrNothingToClean   = errors.New("nothing to clean")
 	ErrClosed           = errors.New("cleaner is closed")
+	ErrAborted          = errors.New("cleaning was aborted: the log is being moved, truncated or deleted, or its policy has changed")
 )
 
 // CleanNow cleans a log whatever its dirty ratio, also one that is set aside as uncleanable, and
@@ -83,6 +84,9 @@ func (m *Manager) cleanRounds(ctx context.Context, cleaner *Cleaner, p topic.Par
 			sum = out
 		} else {
 			sum.then(out)
+		}
+		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			err = ErrAborted
 		}
 		if err != nil {
 			return sum, fmt.Errorf("%v: %w", p, err)

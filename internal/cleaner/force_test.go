@@ -147,6 +147,28 @@ func TestCleanNowWaits(t *testing.T) {
 	})
 }
 
+// A pause ends a forced clean, as any other.
+func TestCleanNowAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		c := compacted()
+		c.MinCleanableRatio = 1
+		s.fill(s.add("/a", orders0, c), 10, 10)
+		m := s.start(slow())
+		done := make(chan error)
+		go func() {
+			_, err := m.CleanNow(t.Context(), orders0, false)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		m.Pause(orders0)
+		if err := <-done; !errors.Is(err, ErrAborted) {
+			t.Errorf("got %v", err)
+		}
+		m.Resume(orders0)
+	})
+}
+
 // A log that was set aside is tried again, and used again if that goes well.
 func TestCleanNowOfAnUncleanableLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

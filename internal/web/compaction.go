@@ -42,7 +42,8 @@ func statusOf(err error) error {
 	switch {
 	case errors.Is(err, cleaner.ErrUnknownPartition):
 		return &StatusError{http.StatusNotFound, err}
-	case errors.Is(err, cleaner.ErrNotCompacted), errors.Is(err, cleaner.ErrPaused), errors.Is(err, cleaner.ErrNothingToClean):
+	case errors.Is(err, cleaner.ErrNotCompacted), errors.Is(err, cleaner.ErrNothingToClean),
+		errors.Is(err, cleaner.ErrPaused), errors.Is(err, cleaner.ErrAborted):
 		return &StatusError{http.StatusConflict, err}
 	case errors.Is(err, cleaner.ErrClosed), errors.Is(err, context.Canceled):
 		return &StatusError{http.StatusServiceUnavailable, err}
