@@ -3,6 +3,7 @@ package cleaner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -135,6 +136,9 @@ func (c *Cleaner) newRun(ctx context.Context, l *commitlog.Log, p Plan) *run {
 }
 
 func (r *run) clean(mapBytes int64, loadFactor float64) error {
+	if err := r.checkPlan(); err != nil {
+		return err
+	}
 	// A power failure must not take a record for which an older one goes now.
 	if err := r.log.FlushTo(r.plan.FirstUncleanable); err != nil {
 		return err
@@ -162,6 +166,17 @@ func (r *run) clean(mapBytes int64, loadFactor float64) error {
 	r.result.RewriteDuration = time.Since(mapped)
 	r.result.EndOffset = r.latest + 1
 	return nil
+}
+
+// checkPlan refuses a plan that does not fit the log any more: since it was made, the log was
+// truncated or its high watermark moved back.
+func (r *run) checkPlan() error {
+	for _, s := range r.view.Segments {
+		if s.BaseOffset() == r.plan.FirstUncleanable && r.plan.FirstUncleanable <= r.view.LastStable && r.plan.FirstDirty < r.plan.FirstUncleanable {
+			return nil
+		}
+	}
+	return fmt.Errorf("%v: %w", r.log.Partition(), commitlog.ErrSegmentsChanged)
 }
 
 // use pays for bytes that were read, and is where a cleaning can be aborted.
