@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/record"
@@ -196,38 +195,4 @@ func BenchmarkReadOfMany(b *testing.B) {
 			b.ReportMetric(float64((cputime.Used()-began).Nanoseconds())/float64(b.N), "cpu-ns")
 		})
 	}
-}
-
-// BenchmarkRoll measures how long a roll holds the log's mutex, while the background syncs what
-// the roll before has sealed. A segment has 1 MiB in batches of 16 KiB. The target is 100 us.
-func BenchmarkRoll(b *testing.B) {
-	o := diskOptions(b)
-	o.Config.RetentionBytes, o.Config.RetentionMs = 16<<20, -1
-	l := openLog(b, o)
-	a := newAppender(b, l, 16<<10)
-	var held []time.Duration
-	var used time.Duration
-	for b.Loop() {
-		b.StopTimer()
-		for range 64 {
-			a.append(b)
-		}
-		if len(held)%64 == 0 {
-			_, err := l.DeleteOldSegments(time.Now())
-			must(b, err)
-		}
-		b.StartTimer()
-		used += cputime.Of(func() {
-			l.mu.Lock()
-			began := time.Now()
-			err := l.rollLocked(l.mu.dataEnd, "asked", l.config.Load())
-			held = append(held, time.Since(began))
-			l.mu.Unlock()
-			must(b, err)
-		})
-	}
-	slices.Sort(held)
-	b.ReportMetric(float64(held[len(held)/2].Nanoseconds())/1e3, "us-median")
-	b.ReportMetric(float64(held[len(held)*99/100].Nanoseconds())/1e3, "us-p99")
-	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(b.N), "cpu-us")
 }
