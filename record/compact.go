@@ -143,58 +143,66 @@ type retention struct {
 // append copies the kept records. Only their first fields are written anew, and nothing at all
 // while the base timestamp is the same: then runs of records are copied in one go.
 func (r *retention) append(dst []byte, horizon int64) []byte {
-	appendTime := r.b.TimestampType() == LogAppendTime
-	oldBase, p := r.b.BaseTimestamp(), r.records
 	r.maxTimestamp = -1
-	at, run := 0, -1 // run is where the records begin that wait to be copied
+	at, run := 0, 0 // records[run:at] wait to be copied
 	for i, keep := range r.keep {
-		length, body := varint(p, at)
-		end := body + int(length)
-		if body < 0 || length <= 1 || end > len(p) {
-			r.bad = true
-			return dst
+		head := r.headAt(at)
+		if head.end == 0 {
+			break // short, which the comparison below tells
 		}
-		if !keep {
-			if run >= 0 {
-				dst, run = append(dst, p[run:at]...), -1
-			}
-			at = end
-			continue
-		}
-		delta, rest := varint(p[:end], body+1)
-		if rest < 0 {
-			r.bad = true
-			return dst
-		}
-		timestamp := oldBase + delta
-		if appendTime {
-			timestamp = r.b.MaxTimestamp()
-		}
-		if i == r.first {
-			r.baseTimestamp = timestamp
-			if horizon > 0 {
-				r.baseTimestamp = horizon
-			}
-		}
-		r.count++
-		r.maxTimestamp = max(r.maxTimestamp, timestamp)
-		if same := timestamp-r.baseTimestamp == delta; same {
-			if run < 0 {
-				run = at
+		if keep {
+			timestamp := r.note(head.delta, i == r.first, horizon)
+			if delta := timestamp - r.baseTimestamp; delta != head.delta {
+				dst = append(dst, r.records[run:at]...)
+				dst = appendRebased(dst, r.records[head.body], delta, r.records[head.rest:head.end])
+				run = head.end
 			}
 		} else {
-			if run >= 0 {
-				dst, run = append(dst, p[run:at]...), -1
-			}
-			dst = appendRebased(dst, p[body], timestamp-r.baseTimestamp, p[rest:end])
+			dst = append(dst, r.records[run:at]...)
+			run = head.end
 		}
-		at = end
+		at = head.end
 	}
-	if run >= 0 {
-		dst = append(dst, p[run:at]...)
+	r.bad = at != len(r.records)
+	return append(dst, r.records[run:at]...)
+}
+
+// A recordHead says where the fields of a record are that a rebuilt batch has in another form.
+type recordHead struct {
+	body, rest, end int // the attributes, what follows the timestamp delta, the next record
+	delta           int64
+}
+
+// headAt reads the head of the record at a position. Without a whole record there its end is 0.
+func (r *retention) headAt(at int) (h recordHead) {
+	length, body := varint(r.records, at)
+	if body < 0 || length <= 1 || length > int64(len(r.records)-body) {
+		return h
 	}
-	r.bad = at != len(p)
-	return dst
+	end := body + int(length)
+	delta, rest := varint(r.records[:end], body+1)
+	if rest < 0 {
+		return h
+	}
+	return recordHead{body, rest, end, delta}
+}
+
+// note counts a record that stays and returns its timestamp. The first one gives the batch its
+// base, unless there is a horizon.
+func (r *retention) note(delta int64, first bool, horizon int64) int64 {
+	timestamp := r.b.BaseTimestamp() + delta
+	if r.b.TimestampType() == LogAppendTime {
+		timestamp = r.b.MaxTimestamp()
+	}
+	if first {
+		r.baseTimestamp = timestamp
+		if horizon > 0 {
+			r.baseTimestamp = horizon
+		}
+	}
+	r.count++
+	r.maxTimestamp = max(r.maxTimestamp, timestamp)
+	return timestamp
 }
 
 // appendRebased appends a record with another timestamp delta.
