@@ -40,6 +40,8 @@
 //     hole, and a hole above the recovery point is data that a crash has lost. Retention makes
 //     the name of the segment that is the first then durable before, so that a crash leaves
 //     one that says which offsets were in use.
+//   - Segments are replaced by cleaned ones through .cleaned and .swap (ReplaceSegments), which
+//     every crash leaves on one side or the other. Readers inside of the old ones go on.
 //   - Damage costs the batches that it hit and no others: the stretch from the end of the good
 //     batch in front to the start of the good one behind is in quarantine (see Quarantined).
 //     Offsets are never used twice. Only bad bytes with nothing good behind them are cut.
