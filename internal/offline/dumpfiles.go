@@ -136,9 +136,9 @@ func (e producerEntry) appendText(b []byte) []byte {
 	} else {
 		b = fmt.Appendf(b, "currentTxnFirstOffset: OptionalLong[%d]", e.txnFirstOffset)
 	}
-	b = fmt.Appendf(b, " lastTimestamp: %d ", e.timestamp)
+	b = fmt.Appendf(b, " lastTimestamp: %d", e.timestamp)
 	if e.lastOffset >= 0 {
-		b = fmt.Appendf(b, "firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d timestamp: %d",
+		b = fmt.Appendf(b, " firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d timestamp: %d",
 			firstSequence(e.lastSequence, e.offsetDelta), e.lastSequence, e.lastOffset, e.offsetDelta, e.timestamp)
 	}
 	return b

@@ -125,6 +125,9 @@ func (v victim) silent(t *testing.T, mem *vfs.Mem, at, bit int) bool {
 	case timeIndexFile:
 		entries, _ := decodeTimes(data, v.base)
 		return tellTruth(t, mem, v, entries)
+	case txnIndexFile: // compaction may have taken the beginning of any transaction
+		field := at % txnEntrySize
+		return hasRoom(&target{path: v.path}) && (field >= 10 && field < 18 || field >= 26)
 	case kraftSnapshot: // no checksum covers the leader epoch, and nothing repeats it
 		for pos := 0; ; {
 			b, err := record.First(v.data[pos:])
