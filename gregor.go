@@ -37,6 +37,7 @@ type Options struct {
 	DataDir    string   // log.dirs; wins over Set
 	Listen     string   // host:port; port 0 takes a free one
 	Advertise  string   // host:port told to clients; "" for what Listen says
+	HTTP       string   // host:port of /metrics and /health; "" for none on TCP
 
 	Logger *slog.Logger // nil for silence
 }
@@ -104,6 +105,9 @@ func (o Options) overrides() []string {
 	if o.Listen != "" {
 		set = append(set, "listeners=PLAINTEXT://"+o.Listen)
 	}
+	if o.HTTP != "" {
+		set = append(set, "gregor.http.listener="+o.HTTP)
+	}
 	if o.Advertise != "" {
 		set = append(set, "advertised.listeners=PLAINTEXT://"+o.Advertise)
 	}
@@ -115,6 +119,10 @@ func (b *Broker) Addr() string { return b.b.Addr() }
 
 // AdvertisedAddr is the host:port that clients are told.
 func (b *Broker) AdvertisedAddr() string { return b.b.AdvertisedAddr() }
+
+// HTTPAddr is the host:port of /metrics and /health, or "" if they are not served on TCP. They
+// are on the socket gregor.sock in the first data directory in every case.
+func (b *Broker) HTTPAddr() string { return b.b.HTTPAddr() }
 
 // DataDirs are the absolute paths of the data directories.
 func (b *Broker) DataDirs() []string {

@@ -59,6 +59,15 @@ func TestDataDir(t *testing.T) {
 	}
 }
 
+// A directory that a test keeps has no socket when the broker is gone.
+func TestNoSocketIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	t.Run("broker", func(t *testing.T) { gregortest.NewBroker(t, gregortest.DataDir(dir)) })
+	if _, err := os.Lstat(filepath.Join(dir, "gregor.sock")); !os.IsNotExist(err) {
+		t.Errorf("gregor.sock: %v, want none", err)
+	}
+}
+
 // Two brokers of one test have nothing to do with each other.
 func TestTwo(t *testing.T) {
 	a, b := gregortest.NewBroker(t), gregortest.NewBroker(t)

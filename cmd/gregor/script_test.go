@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gregor-kafka/gregor"
+	"github.com/gregor-kafka/gregor/internal/web"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +24,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening, "http": httpGet},
 	})
 }
 
@@ -71,4 +73,24 @@ func listening(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(5 * time.Millisecond) // another process starts
 	}
+}
+
+// httpGet asks the broker of a data directory for a path and prints the answer; with ! it
+// fails if there is one.
+func httpGet(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: http directory path")
+	}
+	c := web.NewSocketClient(ts.MkAbs(args[0]))
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, text, err := c.Text(ctx, args[1])
+	if err != nil {
+		fmt.Fprintln(ts.Stderr(), err)
+	}
+	if (err != nil) != neg {
+		ts.Fatalf("%s of %s: %v", args[1], args[0], err)
+	}
+	ts.Stdout().Write(text)
 }

@@ -52,6 +52,7 @@ A data directory that Apache Kafka wrote is opened in place (stop Kafka first).`
 	f.StringVarP(&o.DataDir, "data", "d", "", "data directory (log.dirs); default ./gregor-data")
 	f.StringVarP(&o.Listen, "listen", "l", "", "host:port to listen on (listeners); default 127.0.0.1:9092, port 0 for a free one")
 	f.StringVarP(&o.Advertise, "advertise", "a", "", "host:port that clients are told to connect to (advertised.listeners)")
+	f.StringVar(&o.HTTP, "http", "", "host:port of /metrics and /health (gregor.http.listener); default none")
 	f.StringVar(&level, "log-level", "warn", "debug, info, warn or error")
 	return cmd
 }
@@ -84,12 +85,20 @@ func banner(out io.Writer, b *gregor.Broker, took time.Duration) {
 	fmt.Fprintf(out, `gregor %s is ready (%d ms)
   data     %s   (cluster %s, node %d)
   clients  %s   (listening on %s)
-try
+%[10]stry
   %[8]s topics create greetings%[9]s
   echo hello | %[8]s produce greetings%[9]s
   %[8]s consume greetings --from beginning%[9]s
 `, version(), took.Milliseconds(), strings.Join(b.DataDirs(), ", "), b.ClusterID(), b.NodeID(),
-		b.AdvertisedAddr(), b.Addr(), me, at)
+		b.AdvertisedAddr(), b.Addr(), me, at, metricsLine(b))
+}
+
+// metricsLine is the banner's line about metrics, if they are served on TCP.
+func metricsLine(b *gregor.Broker) string {
+	if b.HTTPAddr() == "" {
+		return ""
+	}
+	return fmt.Sprintf("  metrics  http://%s/metrics\n", b.HTTPAddr())
 }
 
 // invocation is how the user would call this program again.

@@ -71,7 +71,6 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 			return nil, errors.Join(err, b.stop(context.WithoutCancel(ctx)))
 		}
 	}
-	b.setState(web.Running)
 	return b, nil
 }
 
@@ -300,6 +299,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	})
 	b.onStop(b.server.Shutdown)
 	b.collect(handler)
+	b.setState(web.Running) // before anybody can find out that it is
 	for _, l := range b.listeners {
 		b.server.Serve(l.name, l.socket)
 	}
