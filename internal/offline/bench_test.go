@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,7 +22,7 @@ import (
 const benchSize = 128 << 20
 
 // writeSegment makes the files of a partition with one segment, as a clean stop leaves them.
-func writeSegment(t testing.TB, codec record.Codec, size, batchSize, recordSize int) (dir string) {
+func writeSegment(t testing.TB, size int, shape benchShape) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "bench-0")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -32,13 +33,18 @@ func writeSegment(t testing.TB, codec record.Codec, size, batchSize, recordSize 
 		t.Fatal(err)
 	}
 	defer f.Close()
-	value := bytes.Repeat([]byte("abcdefgh"), recordSize/8+1)[:recordSize]
+	value := bytes.Repeat([]byte("abcdefgh"), shape.recordSize/4)
+	rng := rand.New(rand.NewPCG(1, 1))
 	var index []byte
 	offset, position := int64(0), 0
 	for position < size {
-		b := record.NewBuilder(record.BuilderOptions{Codec: codec, BaseOffset: offset})
-		for n := int64(0); b.Size() < batchSize; n++ {
+		b := record.NewBuilder(record.BuilderOptions{Codec: shape.codec, BaseOffset: offset})
+		for n := int64(0); b.Size() < shape.batch; n++ {
 			key := fmt.Appendf(nil, "key-%d", offset+n)
+			value := value[:shape.recordSize]
+			if shape.uneven {
+				value = value[:shape.recordSize*2/3+rng.IntN(shape.recordSize*2/3)]
+			}
 			if err := b.Append(record.Record{Offset: offset + n, Timestamp: 1700000000000 + offset, Key: key, Value: value}); err != nil {
 				t.Fatal(err)
 			}
@@ -65,15 +71,19 @@ func writeSegment(t testing.TB, codec record.Codec, size, batchSize, recordSize 
 	return dir
 }
 
-var benchShapes = []struct {
+type benchShape struct {
 	name              string
 	codec             record.Codec
 	batch, recordSize int
-}{
-	{"batch=1MiB/record=1KiB", record.None, 1 << 20, 1 << 10},
-	{"batch=1MiB/record=100B", record.None, 1 << 20, 100},
-	{"batch=16KiB/record=1KiB", record.None, 16 << 10, 1 << 10},
-	{"batch=16KiB/record=100B", record.None, 16 << 10, 100},
+	uneven            bool // records have between two and four thirds of the size
+}
+
+var benchShapes = []benchShape{
+	{"batch=1MiB/record=1KiB", record.None, 1 << 20, 1 << 10, false},
+	{"batch=1MiB/record=100B", record.None, 1 << 20, 100, false},
+	{"batch=1MiB/record=67-133B", record.None, 1 << 20, 100, true},
+	{"batch=16KiB/record=1KiB", record.None, 16 << 10, 1 << 10, false},
+	{"batch=16KiB/record=100B", record.None, 16 << 10, 100, false},
 }
 
 // BenchmarkCheck compares a check with what none can do without: each byte read once, and summed.
@@ -82,7 +92,7 @@ var benchShapes = []struct {
 func BenchmarkCheck(b *testing.B) {
 	for _, shape := range benchShapes {
 		b.Run(shape.name, func(b *testing.B) {
-			dir := writeSegment(b, shape.codec, benchSize, shape.batch, shape.recordSize)
+			dir := writeSegment(b, benchSize, shape)
 			var floor, check time.Duration
 			for b.Loop() {
 				began := cputime.Used()
@@ -124,7 +134,7 @@ func readAndSum(t testing.TB, dir string) (size int64) {
 
 func BenchmarkDump(b *testing.B) {
 	for _, shape := range benchShapes {
-		dir := writeSegment(b, shape.codec, benchSize/2, shape.batch, shape.recordSize)
+		dir := writeSegment(b, benchSize/2, shape)
 		path := filepath.Join(dir, segment.Name(0, segment.LogFile, ""))
 		for _, asJSON := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/json=%t", shape.name, asJSON), func(b *testing.B) {

@@ -252,7 +252,7 @@ func TestClassify(t *testing.T) {
 
 // Dump allocates per call and per batch, not per record.
 func TestDumpAllocations(t *testing.T) {
-	dir := writeSegment(t, record.None, 1<<20, 1<<20, 100)
+	dir := writeSegment(t, 1<<20, benchShape{batch: 1 << 20, recordSize: 100})
 	for _, o := range []DumpOptions{{PrintDataLog: true}, {JSON: true}} {
 		allocs := testing.AllocsPerRun(5, func() {
 			if err := Dump(t.Context(), io.Discard, []string{dir}, o); err != nil {
