@@ -314,6 +314,40 @@ func TestCheckExplainsLeftovers(t *testing.T) {
 	}
 }
 
+// Compaction may have taken the beginning of a transaction, but not behind its checkpoint.
+func TestCheckTxnIndexOfACompactedLog(t *testing.T) {
+	f := func(cleaned, first, stable int64, want string) {
+		t.Helper()
+		x := newFixture(t)
+		log := batch(40, 3, record.BuilderOptions{Producer: &record.Producer{ID: 7}, Transactional: true})
+		log = append(log, record.EndTxnMarker(record.EndTxn{
+			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, LeaderEpoch: 3, Timestamp: 2000,
+		})...)
+		x.put(log40, log)
+		x.put("00000000000000000040.index", nil)
+		x.put("00000000000000000040.timeindex", nil)
+		entry := binary.BigEndian.AppendUint16(nil, 0)
+		for _, v := range []int64{7, first, 42, stable} {
+			entry = binary.BigEndian.AppendUint64(entry, uint64(v))
+		}
+		x.put("00000000000000000040.txnindex", entry)
+		x.offsets(checkpoint.RecoveryPoints, 43)
+		x.offsets(checkpoint.CleanerOffsets, cleaned)
+		if want != "" {
+			x.wantFinding("00000000000000000040.txnindex", want)
+		} else if r := mustCheck(t, readOnly{x.mem}, "/data"); len(r.Findings) > 0 {
+			t.Error(r.Findings)
+		}
+	}
+	f(20, 40, 43, "")
+	f(20, 19, 43, "") // its batch may be gone
+	f(20, 20, 43, "the log says")
+	f(20, 41, 43, "the log says")
+	f(20, 40, 19, "") // so may that of another transaction
+	f(20, 40, 30, "the log says")
+	f(20, 40, 44, "the log says")
+}
+
 // Indexes that know too little make look-ups slow or wrong, and lose nothing.
 func TestCheckNotesIndexesWithTooLittle(t *testing.T) {
 	f := func(harm func(x *fixture), file, want string) {

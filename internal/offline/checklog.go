@@ -157,7 +157,7 @@ func (s *segmentCheck) good(sp span) {
 		s.sawTimes = true
 	}
 	if in.count >= 0 && in.count <= int64(b.LastOffsetDelta()) && b.Magic() == 2 {
-		s.partition.compacted = true
+		s.partition.compacted, s.partition.holed = true, true
 	}
 	if !s.offsets.batch(s, sp.Position, in) {
 		s.holes = append(s.holes, hole{sp.Position, sp.End})

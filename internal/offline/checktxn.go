@@ -57,13 +57,37 @@ func (w *txnWalk) abort(s *segmentCheck, want segment.AbortedTxn, known bool) {
 	}
 	got := (*list)[0]
 	*list = (*list)[1:]
-	complete := !s.partition.compacted && !w.lost && len(s.logs) > 0 && s.logs[0] == 0
-	wrong := got.ProducerID != want.ProducerID || known && got.FirstOffset > want.FirstOffset ||
-		got.FirstOffset < 0 || got.FirstOffset > got.LastOffset || got.LastStableOffset > got.LastOffset+1 || got.LastStableOffset < 0 ||
-		complete && known && got != want
-	if wrong {
+	if w.wrong(got, want, known, s.partition.wholeFrom()) {
 		s.damage(s.partition.path(s.base, segment.TxnIndexFile), -1, got.LastOffset, "entry %+v, the log says %+v", got, want)
 	}
+}
+
+// wrong reports whether an entry cannot be, where the log says want and has all batches from an
+// offset on. What begins below that may be gone.
+func (w *txnWalk) wrong(got, want segment.AbortedTxn, known bool, whole int64) bool {
+	switch {
+	case got.ProducerID != want.ProducerID, got.FirstOffset < 0, got.FirstOffset > got.LastOffset,
+		got.LastStableOffset < 0, got.LastStableOffset > got.LastOffset+1:
+		return true
+	case w.lost:
+		return known && got.FirstOffset > want.FirstOffset
+	case !known:
+		return got.FirstOffset >= whole
+	}
+	return got.FirstOffset > want.FirstOffset || got.FirstOffset < want.FirstOffset && got.FirstOffset >= whole ||
+		got.LastStableOffset > want.LastStableOffset || got.LastStableOffset < want.LastStableOffset && got.LastStableOffset >= whole
+}
+
+// wholeFrom is the offset from which on no batch is missing, as far as the walk has come: what
+// compaction has not been at, and retention has left.
+func (p *partition) wholeFrom() int64 {
+	switch {
+	case p.cleaned != unknown:
+		return max(p.cleaned, p.logs[0])
+	case p.holed || len(p.offsets.gaps) > 0:
+		return unlimited
+	}
+	return p.logs[0]
 }
 
 func (w *txnWalk) absent(s *segmentCheck, want segment.AbortedTxn) {

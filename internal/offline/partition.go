@@ -42,6 +42,7 @@ type partition struct {
 	records   recordVisitor // of the metadata log
 	torn      bool          // the last segment ends in damage
 	compacted bool          // holes between offsets mean nothing
+	holed     bool          // a batch has fewer records than offsets
 	padded    int           // index files that end in zeros
 }
 
