@@ -89,7 +89,7 @@ real_kafka() { # up | down
     kafka.Kafka "$REAL_DIR/server.properties" >>"$LOG" 2>&1 &
   KAFKA_PID=$!
   PIDS+=("$KAFKA_PID")
-  await 60 "$GREGOR" topics list -b "127.0.0.1:$REAL_PORT"
+  await 150 "$GREGOR" topics list -b "127.0.0.1:$REAL_PORT"
 }
 
 stop() { # stop PID [SIGNAL]: how the process ended does not matter
