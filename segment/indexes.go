@@ -218,16 +218,19 @@ func (s *Segment) storeLocked(trim bool) error {
 	}
 	idx := s.idx.Load()
 	offsets, times := idx.offsets.Load().view(), idx.times.Load().view()
-	if err := offsetLayout.store(s, offsets, s.index.stored.offsets, trim); err != nil {
+	changed, err := offsetLayout.store(s, offsets, s.index.stored.offsets, trim)
+	s.index.unsynced = s.index.unsynced || changed
+	if err != nil {
 		return err
 	}
 	s.index.stored.offsets = len(offsets)
-	if err := timeLayout.store(s, times, s.index.stored.times, trim); err != nil {
+	changed, err = timeLayout.store(s, times, s.index.stored.times, trim)
+	s.index.unsynced = s.index.unsynced || changed
+	if err != nil {
 		return err
 	}
 	s.index.stored.times = len(times)
 	s.index.dirty = s.index.dirty && !trim
-	s.index.unsynced = true
 	return nil
 }
 

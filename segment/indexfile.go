@@ -127,11 +127,11 @@ func (l layout[E]) load(s *Segment, accept func(E) bool) (entries []E, found, so
 }
 
 // store writes entries[from:] at their place in the index file and, with trim, ends the file
-// behind the last one.
-func (l layout[E]) store(s *Segment, entries []E, from int, trim bool) (err error) {
+// behind the last one. changed says that the file needs a sync.
+func (l layout[E]) store(s *Segment, entries []E, from int, trim bool) (changed bool, err error) {
 	f, err := s.openFile(l.kind, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	b := make([]byte, 0, (len(entries)-from)*l.size)
@@ -139,14 +139,20 @@ func (l layout[E]) store(s *Segment, entries []E, from int, trim bool) (err erro
 		b = e.append(b)
 	}
 	if len(b) > 0 {
+		changed = true
 		if _, err := f.WriteAt(b, int64(from)*int64(l.size)); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if !trim {
-		return nil
+		return changed, nil
 	}
-	return trimFile(f, int64(len(entries))*int64(l.size))
+	size := int64(len(entries)) * int64(l.size)
+	have, err := f.Size()
+	if err != nil || have <= size {
+		return changed, err
+	}
+	return true, f.Truncate(size)
 }
 
 // trimFile truncates a file if it is longer.

@@ -60,6 +60,7 @@ func (s *Segment) resetIndexes() error {
 	idx.built = true
 	s.idx.Store(idx)
 	s.index.owned, s.index.dirty = true, true
+	s.index.unsynced = true // who was here before may not have synced what he left
 	s.index.stored = storedEntries{}
 	s.bytes = 0
 	s.setMaxStamp(unknownMax(s.base))

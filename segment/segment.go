@@ -157,7 +157,11 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 // createIndexes makes a new segment complete.
 func (s *Segment) createIndexes() error {
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
-		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+		if errors.Is(err, fs.ErrExist) {
+			f, err = s.openFile(kind, os.O_RDWR|os.O_TRUNC)
+			s.index.unsynced = true
+		}
 		if err != nil {
 			return err
 		}
