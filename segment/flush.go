@@ -42,8 +42,10 @@ func (s *Segment) trimLog() error {
 // Flush makes durable what was appended before the call: the bytes of .log, the names of the
 // files, and for a sealed segment the indexes. While there is a writer the indexes are left
 // alone, since after a crash Recover makes them anew. After an error the segment is to be
-// closed: what the file has is not known then.
+// closed: what the file has is not known then. One that comes while another runs waits for it.
 func (s *Segment) Flush() error {
+	s.flushing.Lock() // who finds no mark must not be ahead of the sync that took it
+	defer s.flushing.Unlock()
 	if s.dirty.Swap(false) {
 		if err := s.syncLog(); err != nil {
 			s.dirty.Store(true)

@@ -34,7 +34,7 @@ func (s *Segment) IndexSizes() (offsets, times int64, err error) {
 }
 
 func (s *Segment) fileSize(kind Kind) (int64, error) {
-	info, err := s.fs.Stat(s.Path(kind))
+	info, err := s.statFile(kind)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -90,6 +90,9 @@ type Segment struct {
 		txnUnsynced bool // .txnindex needs a sync
 	}
 
+	// flushing is held by Flush. Lock order: flushing, then index.
+	flushing sync.Mutex
+
 	// What is known of the health of .log. Readers load, who changes it holds healing.
 	// Lock order: index, then healing, then path.
 	damage  atomic.Pointer[damageList] // nil: none known
@@ -217,7 +220,7 @@ func (s *Segment) Created() time.Time { return time.Unix(0, s.created.Load()) }
 
 // ModTime returns the modification time of the .log file.
 func (s *Segment) ModTime() (time.Time, error) {
-	info, err := s.fs.Stat(s.Path(LogFile))
+	info, err := s.statFile(LogFile)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -269,6 +272,12 @@ func (s *Segment) openFile(kind Kind, flag int) (vfs.File, error) {
 	s.path.RLock()
 	defer s.path.RUnlock()
 	return s.fs.OpenFile(s.pathLocked(kind), flag, 0o644)
+}
+
+func (s *Segment) statFile(kind Kind) (fs.FileInfo, error) {
+	s.path.RLock()
+	defer s.path.RUnlock()
+	return s.fs.Stat(s.pathLocked(kind))
 }
 
 func (s *Segment) openLog() (vfs.File, error) {

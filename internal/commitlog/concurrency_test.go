@@ -2,6 +2,9 @@ package commitlog
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,3 +89,55 @@ func readOnce(t *testing.T, l *Log, next int64) int64 {
 	}
 	return next
 }
+
+// Directories are renamed, as on the way out or at the end of a move, while the log is written and
+// flushed; then the log is deleted. No sync looks for a file that is not there.
+func TestRenameAndDeleteBesideFlushes(t *testing.T) {
+	for name, fsys := range map[string]vfs.FS{"memory": vfs.NewMem(), "disk": vfs.OS} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			o := testOptions(fsys)
+			o.Dir = filepath.Join(root, "t-0")
+			o.Config.SegmentBytes = 500
+			o.OnFailure = func(err error) { t.Errorf("log failed: %v", err) }
+			must(t, vfs.MkdirAll(fsys, root, 0o755))
+			l, err := Open(o)
+			must(t, err)
+			var wg sync.WaitGroup
+			beside := func(f func() error) {
+				wg.Go(func() {
+					for range 50 { // without an end, they would leave no room for the renames
+						if err := f(); err != nil && !errors.Is(err, ErrClosed) {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			set := spec{records: 2, size: 40}.build(t)
+			beside(func() error {
+				_, err := l.AppendAsLeader(slices.Clone(set), 0, AppendOptions{})
+				return err
+			})
+			beside(l.Flush)
+			beside(func() error { return l.FlushTo(l.Offsets().End) })
+			beside(func() error {
+				l.SetHighWatermark(l.Offsets().End)
+				return second2(l.DeleteOldSegments(testTime))
+			})
+			for n := range 20 {
+				must(t, l.RenameDir(filepath.Join(root, fmt.Sprint("t-", (n+1)%2))))
+			}
+			wg.Wait()
+			beside(l.Flush)
+			beside(func() error { return l.FlushTo(l.Offsets().End) })
+			must(t, l.Delete())
+			wg.Wait()
+			if left, err := fsys.ReadDir(root); err != nil || len(left) > 0 {
+				t.Errorf("%v is left, %v", left, err)
+			}
+		})
+	}
+}
+
+func second2(_ int, err error) error { return err }

@@ -479,6 +479,7 @@ func (l *Log) Abandon() {
 func (l *Log) Delete() error {
 	l.failure.CompareAndSwap(nil, &StorageError{l.partition, "use", ErrClosed})
 	l.background.Wait()
+	l.awaitSync() // one that runs has the files open
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.closed = true
