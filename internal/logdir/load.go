@@ -267,10 +267,11 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 	return commitlog.Open(o)
 }
 
-// isDamage reports whether the bytes of a log are wrong, not the disk.
+// isDamage reports whether the bytes of a log are wrong, not the disk. What a log can bound by itself
+// it does; left are a damaged file that a crash kept from taking the place of others, of which
+// nobody knows what it was to replace, and a copy of another topic.
 func isDamage(err error) bool {
-	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, checkpoint.ErrCorrupt) ||
-		errors.Is(err, commitlog.ErrInconsistentTopicID)
+	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, commitlog.ErrInconsistentTopicID)
 }
 
 // foundOffset returns what a checkpoint said of a log at start, -1 for nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
@@ -231,6 +232,47 @@ func TestLoadDamagedMetadata(t *testing.T) {
 	}
 	if got := checkpointText(t, fsys, "/a", recoveryPoints); got != "2, orders 0 10, orders 1 21" {
 		t.Errorf("recovery points: got %q", got)
+	}
+}
+
+// A log whose bytes make no sense is left out, named, and left as it is; it is not created anew, and
+// the rest is served.
+func TestLoadLeavesOutWhatMakesNoSense(t *testing.T) {
+	fsys := vfs.NewMem()
+	c := testConfig(fsys, "/a")
+	m := mustLoad(t, c)
+	mustAppend(t, mustCreate(t, m, orders0), 10)
+	mustAppend(t, mustCreate(t, m, orders1), 20)
+	mustClose(t, m)
+	// A crash when a compacted segment was to take the place of others, which are gone.
+	const swap = "/a/orders-1/00000000000000000000.log.swap"
+	if err := fsys.Remove("/a/orders-1/00000000000000000000.log"); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, fsys, swap, strings.Repeat("garbage ", 100))
+	if err := fsys.Remove("/a/" + cleanStateName); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, fsys, "/a/orders-1")
+
+	text := logged(&c)
+	for range 2 {
+		m = mustLoad(t, c)
+		wantLogs(t, m, orders0)
+		if _, err := m.Create(orders1, ordersID, commitlog.DefaultConfig(), uuid.Zero, false); !errors.Is(err, record.ErrCorrupt) {
+			t.Errorf("created: got %v, want damage", err)
+		}
+		mustAppend(t, m.Log(orders0), 1)
+		mustClose(t, m)
+		if after := names(t, fsys, "/a/orders-1"); !slices.Equal(after, before) {
+			t.Errorf("got files %v, want %v", after, before)
+		}
+	}
+	if !strings.Contains(text.String(), "dir=/a/orders-1") || !strings.Contains(text.String(), swap) {
+		t.Errorf("log and file are not named:\n%s", text)
+	}
+	if got := checkpointText(t, fsys, "/a", recoveryPoints); got != "2, orders 0 12, orders 1 20" {
+		t.Errorf("recovery points: got %q, want what they were for the one left out", got)
 	}
 }
 

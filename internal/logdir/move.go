@@ -2,12 +2,10 @@ package logdir
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -336,7 +334,7 @@ func (l *loading) loadFuture(d *dir, at location) error {
 	if err == nil && log.Offsets().End > live.log.Offsets().End {
 		err = log.TruncateTo(live.log.Offsets().End)
 	}
-	if isDamage(err) || errors.Is(err, checkpoint.ErrCorrupt) {
+	if isDamage(err) {
 		m.logger.Warn("damaged copy is removed, the move begins again", "partition", p, "dir", at.path, "err", err)
 		m.deleteLater(0, func() { m.removeAll(at.path) })
 		d.unpark(p)

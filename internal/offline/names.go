@@ -63,7 +63,6 @@ var leftovers = map[string]string{
 	segment.DeletedSuffix: "waits for its removal; the next start removes it",
 	".tmp":                "a crash interrupted the writing of a file; the next writing replaces it",
 	".part":               "an unfinished snapshot; the next start removes it",
-	".stranded":           "behind a hole in the log, put aside by gregor",
 }
 
 // classify tells from a file's name what it is. base is the offset that the name begins with,
