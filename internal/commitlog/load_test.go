@@ -208,6 +208,27 @@ func TestRecoveryOfProducers(t *testing.T) {
 
 // The states that a crash leaves of a replacement (KAFKA-12520): the output, segment 0 with
 // all records of 0 and 2, is complete when its files are called .swap.
+// DeleteRecords up to the log end takes no producer with it: what it sends next goes on after the
+// restart as before, and a repeated batch is known.
+func TestProducersOfADeletedLog(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	l, err := Open(o)
+	must(t, err)
+	set := spec{records: 3, producer: &record.Producer{ID: 7}}
+	mustAppend(t, l, set.build(t))
+	must(t, l.IncrementLogStart(3))
+	must(t, l.Close())
+
+	o.RecoveryPoint, o.LogStartOffset, o.Clean = 3, 3, true
+	l = openLog(t, o)
+	if info := mustAppend(t, l, set.build(t)); !info.Duplicate {
+		t.Error("the repeated batch was appended again")
+	}
+	if producers := l.Producers(); len(producers) != 1 || producers[0].LastSequence != 2 {
+		t.Errorf("producers after the restart: %+v", producers)
+	}
+}
+
 func TestSwapStates(t *testing.T) {
 	kinds := []segment.Kind{segment.LogFile, segment.IndexFile, segment.TimeIndexFile}
 	f := func(name string, suffixes [3]string, originals, wantSwapped bool) {

@@ -157,12 +157,13 @@ func (s *snapshots) write(state *ProducerState) error {
 	return nil
 }
 
-// load returns the state of the newest usable snapshot with logStart < offset <= end, and
-// an empty state at logStart if there is none. Damaged files are removed.
+// load returns the state of the newest usable snapshot with logStart <= offset <= end, and
+// an empty state at logStart if there is none. Damaged files are removed. (Kafka leaves out one at
+// the log start, and so forgets its producers when all records were deleted.)
 func (s *snapshots) load(logStart, end int64, now time.Time, expiration time.Duration) (*ProducerState, error) {
 	for i := len(s.offsets) - 1; i >= 0; i-- {
 		offset := s.offsets[i]
-		if offset > end || offset <= logStart {
+		if offset > end || offset < logStart {
 			continue
 		}
 		data, err := vfs.ReadFile(s.fs, s.path(offset), snapshotSizeMax)
