@@ -86,7 +86,7 @@ func loadingReason(p logdir.Progress) string {
 func (b *Broker) collect(handler *api.Server) {
 	b.web.Collect(
 		web.Replicas(b.replicas, handler.Sessions), web.Requests(handler), web.Connections(b.server),
-		web.Cluster(b.logs.NodeID(), b.quorum.Image), web.Groups(b.groups),
+		web.Cluster(b.logs.NodeID(), b.quorum.Image), web.Groups(b.groups), web.Cleaner(b.cleaner),
 	)
 }
 

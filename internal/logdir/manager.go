@@ -33,8 +33,10 @@ type Manager struct {
 	errands   errands
 	mover     mover
 	moveRate  atomic.Int64 // bytes per second, 0 is no bound
+	live      liveSettings
 	pace      pace
 	lastScrub atomic.Pointer[ScrubReport]
+	scrubbing scrubMeter
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and

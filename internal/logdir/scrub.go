@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -26,6 +27,32 @@ type ScrubDamage struct {
 	commitlog.Quarantined
 }
 
+// ScrubProgress says how far the pass over all logs that is under way has come.
+type ScrubProgress struct {
+	Running        bool
+	Logs, LogsDone int64
+	Bytes          int64 // read
+}
+
+// scrubMeter counts during a pass.
+type scrubMeter struct {
+	running           atomic.Bool
+	logs, done, bytes atomic.Int64
+}
+
+func (s *scrubMeter) begin(logs int) {
+	s.logs.Store(int64(logs))
+	s.done.Store(0)
+	s.bytes.Store(0)
+	s.running.Store(true)
+}
+
+// ScrubProgress tells how far the scrubber is, or how far it came in the last pass.
+func (m *Manager) ScrubProgress() ScrubProgress {
+	s := &m.scrubbing
+	return ScrubProgress{Running: s.running.Load(), LogsDone: s.done.Load(), Logs: s.logs.Load(), Bytes: s.bytes.Load()}
+}
+
 // LastScrub returns the report of the last pass that came to its end, or nil.
 func (m *Manager) LastScrub() *ScrubReport { return m.lastScrub.Load() }
 
@@ -45,8 +72,15 @@ func (m *Manager) scrubAll(ctx context.Context) {
 func (m *Manager) scrub(ctx context.Context) error {
 	r := &ScrubReport{Started: m.cfg.Now()}
 	p := pacer{ctx: ctx, rate: m.cfg.ScrubBytesPerSecond, start: time.Now()}
-	for partition, l := range m.Logs() {
-		err := l.Scrub(p.wait)
+	entries := m.entries()
+	m.scrubbing.begin(len(entries))
+	defer m.scrubbing.running.Store(false)
+	for _, e := range entries {
+		l, partition := e.log, e.log.Partition()
+		err := l.Scrub(func(n int) error {
+			m.scrubbing.bytes.Add(int64(n))
+			return p.wait(n)
+		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -54,6 +88,7 @@ func (m *Manager) scrub(ctx context.Context) error {
 			m.logger.Error("scrub", "partition", partition, "err", err)
 		}
 		r.Logs++
+		m.scrubbing.done.Add(1)
 		for _, q := range l.Quarantine() {
 			r.Damage = append(r.Damage, ScrubDamage{partition, l.Dir(), q})
 		}

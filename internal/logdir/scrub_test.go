@@ -76,6 +76,9 @@ func TestScrub(t *testing.T) {
 		if r == nil || r.Logs != 1 || len(r.Damage) != 1 || r.Damage[0].First != 5 || r.Damage[0].End != 6 || r.Damage[0].Segment != 4 {
 			t.Fatalf("got %+v", r)
 		}
+		if got, want := m.ScrubProgress(), (ScrubProgress{Logs: int64(r.Logs), LogsDone: int64(r.Logs), Bytes: r.Bytes}); got != want {
+			t.Errorf("progress at the end: got %+v, want %+v", got, want)
+		}
 		if took := r.Ended.Sub(r.Started); took < 2*time.Second || took > 6*time.Second || r.Bytes < 3000 {
 			t.Errorf("%d bytes in %v, want 1000 per second", r.Bytes, took)
 		}

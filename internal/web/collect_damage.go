@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
@@ -24,6 +25,29 @@ var (
 		"Bytes that recovery cut off the ends of logs at this start: a torn tail with nothing good behind it.",
 		"topic", "partition")
 )
+
+var (
+	scrubRunning = gauge("gregor_scrub_running", "1 while all logs are read in search of damage.")
+	scrubLogs    = gauge("gregor_scrub_logs", "Logs of this pass, or of the last one.")
+	scrubDone    = gauge("gregor_scrub_logs_done", "Those of them that were read.")
+	scrubBytes   = gauge("gregor_scrub_read_bytes", "Bytes that were read in it.")
+	scrubEnded   = gauge("gregor_scrub_last_end_timestamp_seconds", "When the last whole pass ended; 0 if there was none.")
+	scrubDamage  = gauge("gregor_scrub_last_damaged_stretches", "Damaged stretches that were known then.")
+)
+
+func writeScrub(w *metrics.Writer, p logdir.ScrubProgress, last *logdir.ScrubReport) {
+	w.Begin(scrubRunning)
+	w.Bool(p.Running)
+	w.Single(scrubLogs, p.Logs)
+	w.Single(scrubDone, p.LogsDone)
+	w.Single(scrubBytes, p.Bytes)
+	var ended, stretches int64
+	if last != nil {
+		ended, stretches = last.Ended.Unix(), int64(len(last.Damage))
+	}
+	w.Single(scrubEnded, ended)
+	w.Single(scrubDamage, stretches)
+}
 
 // damaged gathers the damage of all logs.
 type damaged struct {

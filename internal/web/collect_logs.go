@@ -56,6 +56,7 @@ func Logs(m *logdir.Manager) Collector {
 		writeLogs(w, states[:min(len(states), partitionsMax)])
 		w.Single(logsFailed, int64(failed))
 		damage.write(w)
+		writeScrub(w, m.ScrubProgress(), m.LastScrub())
 		writeDirs(w, m)
 		writeLoading(w, m.Progress())
 	}
