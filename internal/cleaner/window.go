@@ -137,5 +137,3 @@ func (w *window) loadMessages(b *windowBatch, r *reading) error {
 	}
 	return nil
 }
-
-func (w *window) entriesOf(b *windowBatch) []entry { return w.entries[b.first:b.end] }
