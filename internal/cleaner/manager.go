@@ -158,10 +158,6 @@ func (m *Manager) dropUnknown() {
 // returns when that has ended. Pauses add up.
 func (m *Manager) Pause(p topic.Partition) { m.states.pause(p) }
 
-// TryPause is Pause for who would rather leave the log alone: it reports whether the log had
-// nothing under way and no pause.
-func (m *Manager) TryPause(p topic.Partition) bool { return m.states.tryPause(p) }
-
 // Resume takes a pause back.
 func (m *Manager) Resume(p topic.Partition) { m.states.resume(p) }
 

@@ -11,12 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A shelf is a few logs and the directory of each: what a Manager needs of a log manager.
 type shelf struct {

@@ -98,17 +98,6 @@ func (s *states) pause(p topic.Partition) {
 	}
 }
 
-// tryPause pauses a log that has no state.
-func (s *states) tryPause(p topic.Partition) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known[p] != nil {
-		return false
-	}
-	s.known[p] = &state{pauses: 1}
-	return true
-}
-
 func (s *states) resume(p topic.Partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
