@@ -21,6 +21,8 @@ func (s *Segment) directory() string {
 func SyncDir(fsys vfs.FS, dir string, segments ...*Segment) error {
 	var renewed []*Segment
 	for _, s := range segments {
+		s.flushing.Lock() // a Flush beside it waits, and then has nothing to do
+		defer s.flushing.Unlock()
 		if s.newName.Swap(false) {
 			renewed = append(renewed, s)
 		}
