@@ -259,11 +259,8 @@ func (v *validation) checkRecords(b Batch, c *cursor) error {
 		if c.offsetDelta != index {
 			return invalid("record %d has offset delta %d", index, c.offsetDelta)
 		}
-		timestamp := baseTimestamp + c.timestampDelta
-		if claims == LogAppendTime {
-			timestamp = b.MaxTimestamp()
-		}
-		v.checkRecord(index, c.key.start >= 0, timestamp, claims)
+		// Of a batch that claims LogAppendTime too: these are the times that it is kept with.
+		v.checkRecord(index, c.key.start >= 0, baseTimestamp+c.timestampDelta, claims)
 	}
 	if c.err != nil {
 		return c.err
