@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -362,6 +363,50 @@ func readOnce(client *kgo.Client, keys int, stop <-chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// gregor.compaction.strategy: the newest timestamp, or the highest version in a header, wins, also
+// over what comes later and over what was cleaned before (KIP-280).
+func TestCompactionStrategies(t *testing.T) {
+	b := start(t, t.TempDir(), "log.cleaner.backoff.ms=3600000", "log.cleanup.policy=compact")
+	a := admin(t, b)
+	createTopic(t, a, "time", "gregor.compaction.strategy", "timestamp")
+	createTopic(t, a, "version", "gregor.compaction.strategy", "header", "gregor.compaction.strategy.header", "v")
+	c := dial(t, b)
+	now := time.Now().UnixMilli()
+	put := func(value string, version int64) {
+		t.Helper()
+		r := record.Record{Timestamp: now - 1000 + version, Key: []byte("k"), Value: []byte(value)}
+		c.mustProduce("time", batchOf(t, record.BuilderOptions{}, r))
+		r.Timestamp = now
+		r.Headers = []record.Header{{Key: "v", Value: binary.BigEndian.AppendUint64(nil, uint64(version))}}
+		c.mustProduce("version", batchOf(t, record.BuilderOptions{}, r))
+	}
+	clean := func(want string) {
+		t.Helper()
+		for _, name := range []string{"time", "version"} {
+			if _, err := b.cleaner.CleanNow(testContext(t), partitionOf(name), true); err != nil {
+				t.Fatal(err)
+			}
+			if got := fetchAll(t, b, name); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: got %v, want %s", name, got, want)
+			}
+		}
+	}
+	put("first", 2)
+	put("later and older", 1)
+	clean("0=first")
+	put("older again", 1)
+	clean("0=first")
+	put("as new", 2)
+	put("newer", 3)
+	put("late", 2)
+	clean("4=newer")
+
+	err := setTopic(t, a, "time", "gregor.compaction.strategy", "header")
+	if !errors.Is(err, kerr.InvalidConfig) {
+		t.Errorf("a header without a name: %v, want %v", err, kerr.InvalidConfig)
+	}
 }
 
 // What `gregor explain` and `gregor topics clean` ask for.
