@@ -42,7 +42,6 @@ func newLog(o Options) *Log {
 		partition:   o.Partition,
 		now:         o.Now,
 		logger:      o.Logger,
-		expiration:  o.ProducerIDExpiration,
 		deleteLater: o.DeleteLater,
 		runLater:    o.Background,
 		onFailure:   o.OnFailure,
@@ -56,9 +55,7 @@ func newLog(o Options) *Log {
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
 	}
-	if l.expiration <= 0 {
-		l.expiration = unlimited
-	}
+	l.SetProducerIDExpiration(o.ProducerIDExpiration)
 	if l.deleteLater == nil {
 		l.deleteLater = func(_ time.Duration, remove func()) { l.background.Go(remove) }
 	}

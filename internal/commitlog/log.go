@@ -69,7 +69,7 @@ type Log struct {
 	partition  topic.Partition
 	now        func() time.Time
 	logger     *slog.Logger
-	expiration time.Duration
+	expiration atomic.Int64 // of producer ids, in nanoseconds
 
 	deleteLater func(time.Duration, func())
 	runLater    func(func())
@@ -312,12 +312,21 @@ func (l *Log) Producers() []ProducerInfo {
 // ExpireProducers forgets producers that wrote nothing for producer.id.expiration.ms, and
 // returns how many.
 func (l *Log) ExpireProducers(now time.Time) int {
-	if l.expiration == unlimited {
+	expiration := time.Duration(l.expiration.Load())
+	if expiration == unlimited {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mu.producers.expire(now, l.expiration)
+	return l.mu.producers.expire(now, expiration)
+}
+
+// SetProducerIDExpiration changes Options.ProducerIDExpiration.
+func (l *Log) SetProducerIDExpiration(d time.Duration) {
+	if d <= 0 {
+		d = unlimited
+	}
+	l.expiration.Store(int64(d))
 }
 
 // LatestEpoch returns the last leader epoch the log has seen, or -1.

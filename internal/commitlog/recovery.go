@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
@@ -347,7 +348,7 @@ func (r *recovery) dropStraySnapshots() error {
 // replayProducers returns the producer state at end: the newest snapshot, and what the
 // batches behind it say.
 func (l *Log) replayProducers(segments []*segment.Segment, logStart, end int64) (*ProducerState, error) {
-	state, err := l.mu.snapshots.load(logStart, end, l.now(), l.expiration)
+	state, err := l.mu.snapshots.load(logStart, end, l.now(), time.Duration(l.expiration.Load()))
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 			m.failSoon(e.dir, err)
 			return nil, err
 		}
-		m.deleteLater(m.cfg.FileDeleteDelay, func() {
+		m.deleteLater(m.fileDeleteDelay(), func() {
 			if err := e.log.Delete(); err != nil {
 				m.logger.Warn("cannot remove a deleted partition, the next start will try again", "dir", path, "err", err)
 			}
@@ -72,7 +72,7 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 			return nil, err
 		}
 		d.unpark(p)
-		m.deleteLater(m.cfg.FileDeleteDelay, func() { m.removeAll(path) })
+		m.deleteLater(m.fileDeleteDelay(), func() { m.removeAll(path) })
 		return d, nil
 	}
 	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)

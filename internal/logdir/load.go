@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -169,7 +170,7 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 	d.meter.clean.Store(d.startedClean)
 	d.meter.logs.Store(int64(len(found.live)))
 	defer d.meter.ended.Store(true)
-	for range min(l.m.cfg.RecoveryThreads, len(found.live)) {
+	for range min(int(l.m.live.recoveryThreads.Load()), len(found.live)) {
 		workers.Go(func() {
 			for ctx.Err() == nil && d.failure() == nil {
 				i := int(next.Add(1)) - 1
@@ -204,7 +205,7 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 		read[k] = m.readCheckpoint(d, k)
 	}
 	for _, path := range found.deleted {
-		m.deletions.add(m.cfg.Now().Add(m.cfg.FileDeleteDelay), func() { m.removeAll(path) })
+		m.deletions.add(m.cfg.Now().Add(m.fileDeleteDelay()), func() { m.removeAll(path) })
 	}
 	for _, at := range found.future {
 		d.park(at.partition, at.path, errFuture)
@@ -304,7 +305,7 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		TopicID:              id,
 		Config:               c,
 		Clean:                true,
-		ProducerIDExpiration: m.cfg.ProducerIDExpiration,
+		ProducerIDExpiration: time.Duration(m.live.producerIDExpiration.Load()),
 		Now:                  m.cfg.Now,
 		Logger:               m.logger,
 		Recovery:             &d.meter.recovery,

@@ -144,7 +144,7 @@ func (m *Manager) discard(e entry) error {
 		m.failSoon(e.dir, err)
 		return err
 	}
-	m.deleteLater(m.cfg.FileDeleteDelay, func() {
+	m.deleteLater(m.fileDeleteDelay(), func() {
 		if err := e.log.Delete(); err != nil {
 			m.logger.Warn("cannot remove a directory, the next start will try again", "dir", path, "err", err)
 		}

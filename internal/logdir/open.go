@@ -21,7 +21,7 @@ func Open(cfg Config) (*Manager, error) {
 	m.mu.futures = make(map[topic.Partition]entry)
 	m.preferred = make(map[topic.Partition]*dir)
 	m.mover.init()
-	m.SetMoveRate(cfg.MoveRate)
+	m.Reconfigure(cfg)
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.unlockAll())
