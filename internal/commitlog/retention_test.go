@@ -108,6 +108,7 @@ func TestRetentionCrash(t *testing.T) {
 		must(t, fsys.SyncDir("/data"))
 		o := testOptions(fsys)
 		o.Background = func(func()) {} // what a roll leaves to be synced
+		o.DeleteLater = func(time.Duration, func()) {}
 		l, err := Open(o)
 		must(t, err)
 		for range 1 + rng.IntN(3) {
