@@ -36,6 +36,7 @@ type Manager struct {
 	live      liveSettings
 	pace      pace
 	lastScrub atomic.Pointer[ScrubReport]
+	scrubbing scrubMeter
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and
