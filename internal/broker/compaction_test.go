@@ -222,6 +222,24 @@ func TestCheckpointFollowsTheLog(t *testing.T) {
 	}
 }
 
+// A checkpoint of an earlier topic of the same name is none of the new one's.
+func TestCheckpointOfAnEarlierLog(t *testing.T) {
+	dir := t.TempDir()
+	if err := vfs.WriteFileAtomic(vfs.OS, filepath.Join(dir, checkpoint.CleanerOffsets), []byte("0\n1\nt 0 10\n")); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, dir, eager...)
+	createTopic(t, admin(t, b), "t")
+	if got := cleanPoint(t, dir, "t"); got != -1 {
+		t.Errorf("clean up to %d", got)
+	}
+	c := dial(t, b)
+	c.mustProduce("t", keyed(t, 10, "v"))
+	c.mustProduce("t", keyed(t, 10, "w"))
+	roll(t, b, "t")
+	eventually(t, "all is cleaned", func() bool { return len(fetchAll(t, b, "t")) == 10 })
+}
+
 // A directory that fails takes the cleaner's knowledge of it along, and the other is cleaned.
 func TestDirFailsUnderTheCleaner(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
@@ -54,10 +55,26 @@ func (c *checkpoints) lower(dir string, p topic.Partition, offset int64) error {
 
 // forget drops logs: one created under the same name must not inherit their offsets.
 func (c *checkpoints) forget(dir string, partitions ...topic.Partition) error {
+	if !c.hasAny(dir, partitions) {
+		return nil // thousands of partitions may be created at once
+	}
 	return c.change(dir, func(entries map[topic.Partition]int64) {
 		for _, p := range partitions {
 			delete(entries, p)
 		}
+	})
+}
+
+func (c *checkpoints) hasAny(dir string, partitions []topic.Partition) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed[dir] {
+		return false
+	}
+	entries := c.loadLocked(dir)
+	return slices.ContainsFunc(partitions, func(p topic.Partition) bool {
+		_, ok := entries[p]
+		return ok
 	})
 }
 

@@ -21,7 +21,7 @@ type Cleaner interface {
 	Truncated(dir string, p topic.Partition, offset int64) error
 	// Carry notes in another directory how far a paused log is clean.
 	Carry(p topic.Partition, from, to string) error
-	// Forget drops logs that have left a directory.
+	// Forget drops logs that have left a directory, or that begin there.
 	Forget(dir string, partitions ...topic.Partition) error
 	// DirFailed drops a directory that is offline, with the logs in it, without waiting.
 	DirFailed(dir string, partitions ...topic.Partition)

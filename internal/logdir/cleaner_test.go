@@ -98,7 +98,7 @@ func TestCleanerIsTold(t *testing.T) {
 	l := mustCreate(t, m, orders0)
 	mustAppend(t, l, 40)
 	mustAppend(t, l, 10)
-	d.want(t, 0)
+	d.want(t, 0, "forget [orders-0] in /a")
 
 	if err := m.TruncateTo(orders0, 40); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestRetentionLeavesCompactedLogsAlone(t *testing.T) {
 		t.Errorf("a compacted log begins at %d", start)
 	}
 	m.SetConfig("orders", short)
-	d.want(t, 0, "abort orders-0")
+	d.want(t, 0, "forget [orders-0] in /a", "abort orders-0")
 	m.retain(time.Now())
 	if start := l.Offsets().LogStart; start != 1 {
 		t.Errorf("the log begins at %d, want 1", start)

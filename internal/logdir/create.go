@@ -80,6 +80,9 @@ func (m *Manager) candidates(id uuid.UUID) ([]*dir, error) {
 }
 
 func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commitlog.Config) (*commitlog.Log, error) {
+	if err := m.cfg.Cleaner.Forget(d.path, p); err != nil { // of an earlier one, which was put aside
+		return nil, err
+	}
 	l, err := commitlog.Open(m.logOptions(d, p, topicID, c))
 	if err != nil {
 		return nil, err
