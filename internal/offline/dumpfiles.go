@@ -84,7 +84,7 @@ func (d *dumper) entry(path string, pairs ...any) {
 func (d *dumper) verifyIndex(path string, kind fileKind, base int64) error {
 	c := &collector{}
 	p := newPartition(d.o.FS, filepath.Dir(path), c)
-	p.batchMax = d.o.MaxMessageSize
+	p.batchMax, p.logs = d.o.MaxMessageSize, []int64{base}
 	if d.o.IndexSanityCheck {
 		p.loadIndexes(&segmentCheck{base: base, size: unlimited})
 	} else if _, err := d.o.FS.Stat(p.path(base, segment.LogFile)); err != nil {

@@ -98,9 +98,7 @@ func (s *Server) Serve(name string, ln net.Listener) {
 		return
 	}
 	s.mu.listeners = append(s.mu.listeners, ln)
-	if s.mu.byListener[name] == nil {
-		s.mu.byListener[name] = &listenerCount{}
-	}
+	s.countLocked(name)
 	s.wg.Go(func() { s.accept(name, ln) })
 }
 
@@ -189,10 +187,20 @@ var (
 	errConnectionsPerIP = errors.New("max.connections.per.ip is reached")
 )
 
+// countLocked returns what is counted for a listener.
+func (s *Server) countLocked(listener string) *listenerCount {
+	count := s.mu.byListener[listener]
+	if count == nil {
+		count = &listenerCount{}
+		s.mu.byListener[listener] = count
+	}
+	return count
+}
+
 func (s *Server) add(c *Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	count := s.mu.byListener[c.listener]
+	count := s.countLocked(c.listener)
 	if err := s.refusalLocked(c); err != nil {
 		count.refused++
 		return err
