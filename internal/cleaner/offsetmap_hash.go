@@ -20,7 +20,7 @@ type digest struct{ hi, lo uint64 }
 // are: nobody can choose keys that collide without knowing the numbers, which never leave the
 // process. Of 10^9 keys any two collide with a chance of 2^-61. The sum is then mixed, one to
 // one, so that keys that are alike spread over the map. (Carter and Wegman's universal
-// hashing; Kafka has MD5, which costs ten times as much.)
+// hashing; Kafka has MD5, which costs four times as much.)
 type hasher struct {
 	r [9][2]uint64 // low and high half, below 2^123
 	R [2]uint64    // below 2^127
