@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,14 +105,36 @@ func describe(t *testing.T, a *kadm.Client, name string) kadm.PartitionDetail {
 
 // A deaf controller commits nothing, until it hears.
 type deafController struct {
+	mu       sync.Mutex // guards the rest
 	hears    bool
 	assigned []controller.DirectoryAssignment
 	offline  []uuid.UUID
+	failed   error // what the broker was told to stop for
+}
+
+func (d *deafController) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
+}
+
+func (d *deafController) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
+}
+
+func (d *deafController) hear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hears = true
 }
 
 var errDeaf = errors.New("no quorum")
 
 func (d *deafController) AssignDirectories(_ context.Context, _ int32, list []controller.DirectoryAssignment) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if !d.hears {
 		return errDeaf
 	}
@@ -120,6 +143,8 @@ func (d *deafController) AssignDirectories(_ context.Context, _ int32, list []co
 }
 
 func (d *deafController) DirectoriesOffline(_ context.Context, _ int32, _ int64, dirs []uuid.UUID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if !d.hears {
 		return errDeaf
 	}
@@ -127,16 +152,21 @@ func (d *deafController) DirectoriesOffline(_ context.Context, _ int32, _ int64,
 	return nil
 }
 
+// pass lets time go by, and what it brings about come to its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestDirectoryReports(t *testing.T) {
-	f := func(name string, test func(t *testing.T, r *directoryReports, c *deafController, failed *error)) {
+	f := func(name string, test func(t *testing.T, r *directoryReports, c *deafController)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var failed error
 				c := &deafController{}
 				r := &directoryReports{controller: c, broker: 1, epoch: 5, timeout: 30 * time.Second, logger: slog.New(slog.DiscardHandler),
-					fail: func(err error) { failed = err }}
+					fail: c.fail}
 				r.start()
-				test(t, r, c, &failed)
+				test(t, r, c)
 				if err := r.close(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -145,37 +175,37 @@ func TestDirectoryReports(t *testing.T) {
 	}
 	p := topic.Partition{Topic: "orders"}
 	topicID, dir, other := uuid.New(), uuid.New(), uuid.New()
-	f("a failure in time", func(t *testing.T, r *directoryReports, c *deafController, failed *error) {
+	f("a failure in time", func(t *testing.T, r *directoryReports, c *deafController) {
 		r.failed(dir)
-		time.Sleep(29 * time.Second)
-		c.hears = true
-		time.Sleep(time.Hour)
-		if *failed != nil || !slices.Equal(c.offline, []uuid.UUID{dir}) {
-			t.Errorf("got %v, told %v", *failed, c.offline)
+		pass(29 * time.Second)
+		c.hear()
+		pass(time.Hour)
+		if c.failure() != nil || !slices.Equal(c.offline, []uuid.UUID{dir}) {
+			t.Errorf("got %v, told %v", c.failure(), c.offline)
 		}
 	})
-	f("a failure too late", func(t *testing.T, r *directoryReports, _ *deafController, failed *error) {
+	f("a failure too late", func(t *testing.T, r *directoryReports, c *deafController) {
 		r.failed(dir)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		r.failed(other)
-		time.Sleep(9 * time.Second)
-		if *failed != nil {
-			t.Errorf("got %v before its time", *failed)
+		pass(9 * time.Second)
+		if c.failure() != nil {
+			t.Errorf("got %v before its time", c.failure())
 		}
-		time.Sleep(2 * time.Second)
-		if !errors.Is(*failed, errDeaf) {
-			t.Errorf("got %v, want %v", *failed, errDeaf)
+		pass(2 * time.Second)
+		if !errors.Is(c.failure(), errDeaf) {
+			t.Errorf("got %v, want %v", c.failure(), errDeaf)
 		}
 	})
-	f("an assignment", func(t *testing.T, r *directoryReports, c *deafController, failed *error) {
+	f("an assignment", func(t *testing.T, r *directoryReports, c *deafController) {
 		r.assigned(p, topicID, dir)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		r.assigned(p, topicID, other)
-		c.hears = true
-		time.Sleep(time.Minute)
+		c.hear()
+		pass(time.Minute)
 		want := []controller.DirectoryAssignment{{TopicID: topicID, Directory: other}}
-		if *failed != nil || !slices.Equal(c.assigned, want) {
-			t.Errorf("got %v, told %v, want %v", *failed, c.assigned, want)
+		if c.failure() != nil || !slices.Equal(c.assigned, want) {
+			t.Errorf("got %v, told %v, want %v", c.failure(), c.assigned, want)
 		}
 	})
 }

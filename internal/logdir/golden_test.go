@@ -373,10 +373,13 @@ func TestGolden(t *testing.T) {
 				mustClose(t, m)
 			})
 		}
+		f("crash", false)
+		if raceDetector {
+			continue // with it this takes minutes, and the others have no other goroutines
+		}
 		if d.Clean {
 			f("clean", true)
 		}
-		f("crash", false)
 		f("no checkpoints", false, checkpointNames[:]...)
 	}
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package logdir
+
+const raceDetector = true
