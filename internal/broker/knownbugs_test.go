@@ -372,3 +372,20 @@ func TestGroupMaxSize(t *testing.T) {
 		}
 	}
 }
+
+// A record without a key has no place in a compacted topic. The answer says which one it is, and
+// nothing of the batch is kept.
+func TestNisshiKeylessRecord(t *testing.T) {
+	b := start(t, t.TempDir())
+	a := admin(t, b)
+	createTopic(t, a, "t", "cleanup.policy", "compact")
+	c := dial(t, b)
+	set := batchOf(t, record.BuilderOptions{}, record.Record{Key: []byte("k"), Value: []byte("v")}, record.Record{Offset: 1, Value: []byte("v")})
+	answer := c.produce("t", set)
+	if answer.ErrorCode != kerr.InvalidRecord.Code || len(answer.ErrorRecords) != 1 || answer.ErrorRecords[0].RelativeOffset != 1 {
+		t.Errorf("got %+v, want INVALID_RECORD for record 1", answer)
+	}
+	if end := endOffset(t, a, "t"); end != 0 {
+		t.Errorf("log end %d, want 0", end)
+	}
+}
