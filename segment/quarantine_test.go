@@ -252,6 +252,43 @@ func TestAppendAndTruncateBehindDamage(t *testing.T) {
 	}
 }
 
+// Damage that looks like a batch leads no truncation to the wrong place, and does not make the
+// segment end where it claims to.
+func TestTruncateBehindLookalike(t *testing.T) {
+	f := func(name string, claimed int64) {
+		t.Run(name, func(t *testing.T) {
+			m := newFS(t)
+			cfg := smallConfig()
+			cfg.IndexIntervalBytes = 1 << 20 // no entries: walks begin at the start of the file
+			s := create(t, m, 100, cfg)
+			for base := int64(100); base < 120; base += 4 {
+				must(t, s.Append(batch(t, base, 4, t0, 50)))
+			}
+			must(t, s.Close())
+			file, err := vfs.ReadFile(m, s.Path(LogFile), 1<<20)
+			must(t, err)
+			record.Batch(file).SetBaseOffset(claimed)
+			must(t, vfs.WriteFileAtomic(m, s.Path(LogFile), file))
+
+			s = open(t, m, 100, cfg)
+			s.Guard(120)
+			_, err = s.TruncateTo(110) // inside the third batch
+			must(t, err)
+			next, err := s.NextOffset()
+			if next != 108 || err != nil {
+				t.Errorf("next offset %d, %v, want 108", next, err)
+			}
+			if d := s.Damages(); len(d) != 1 || d[0].First != 100 || d[0].End != 104 {
+				t.Errorf("damages %v, want offsets [100,104)", d)
+			}
+		})
+	}
+	f("below the segment", 0)
+	f("in front of the next one", 99)
+	f("where it is cut", 109)
+	f("beyond the end", 1<<20)
+}
+
 // Guarding costs no allocation once a segment is proven.
 func TestGuardedReadDoesNotAllocate(t *testing.T) {
 	s, err := Create(vfs.OS, t.TempDir(), 0, Config{}, time.Now())

@@ -233,8 +233,12 @@ func (s *Segment) walk(sc *scanner, f frame, offset int64) (frame, error) {
 
 // scan is walk from a position, for when there is nothing else to go by.
 func (s *Segment) scan(sc *scanner, position, offset int64) (frame, error) {
+	last := s.base - 1
 	for {
 		f, err := sc.at(position)
+		if err == nil {
+			err = s.follows(f, last)
+		}
 		switch {
 		case err == io.EOF:
 			return frame{}, ErrNotFound
@@ -247,8 +251,22 @@ func (s *Segment) scan(sc *scanner, position, offset int64) (frame, error) {
 		case f.last >= offset:
 			return f, nil
 		}
-		position = f.end()
+		position, last = f.end(), f.last
 	}
+}
+
+// follows finds fault with a batch that cannot be the one behind an offset.
+func (s *Segment) follows(f frame, last int64) error {
+	if f.damaged {
+		return nil
+	}
+	if f.last <= last {
+		return frameError("offsets do not increase")
+	}
+	if g := s.guard.Load(); g != nil && f.position < g.end && f.last >= g.bound {
+		return frameError("offsets beyond the end")
+	}
+	return nil
 }
 
 func (s *Segment) corrupt(position, offset int64, err error) error {
@@ -302,6 +320,9 @@ func (s *Segment) nextOffset(f *openFile) (int64, error) {
 func (s *Segment) walkToEnd(sc *scanner, fr frame) (int64, error) {
 	for {
 		next, err := sc.at(fr.end())
+		if err == nil {
+			err = s.follows(next, fr.last)
+		}
 		switch {
 		case err == io.EOF || err == errTorn && s.guard.Load() == nil:
 			return fr.last + 1, nil

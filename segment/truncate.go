@@ -19,7 +19,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 		return 0, err
 	}
 	defer f.release()
-	fr, err := s.locate(f, offset, 0)
+	fr, err := s.provenFrame(f, offset, 0)
 	if err == ErrNotFound {
 		s.cutGuard(s.size.Load(), offset)
 		return 0, nil
