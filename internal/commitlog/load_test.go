@@ -229,6 +229,33 @@ func TestProducersOfADeletedLog(t *testing.T) {
 	}
 }
 
+// After a crash a snapshot above the recovery point may be of records that a truncation took: it
+// is not believed, at the log start either.
+func TestSnapshotOfTruncatedRecords(t *testing.T) {
+	o := testOptions(vfs.NewMem())
+	l, err := Open(o)
+	must(t, err)
+	mustAppend(t, l, spec{records: 2, producer: &record.Producer{ID: 7}}.build(t))
+	mustAppend(t, l, spec{records: 1, producer: &record.Producer{ID: 7, BaseSequence: 2}}.build(t))
+	must(t, l.Roll())
+	stale, err := vfs.ReadFile(o.FS, dir+snapshotName(3), 1<<10)
+	must(t, err)
+	must(t, l.TruncateTo(2))
+	mustAppend(t, l, spec{records: 1}.build(t))
+	must(t, l.Roll())
+	mustAppend(t, l, spec{records: 1}.build(t))
+	must(t, l.Close())
+	must(t, vfs.WriteFileAtomic(o.FS, dir+snapshotName(3), stale))
+
+	o.LogStartOffset = 3
+	l = openLog(t, o)
+	for _, p := range l.Producers() {
+		if p.LastSequence == 2 {
+			t.Errorf("producer %d is said to have sent what was truncated", p.ProducerID)
+		}
+	}
+}
+
 func TestSwapStates(t *testing.T) {
 	kinds := []segment.Kind{segment.LogFile, segment.IndexFile, segment.TimeIndexFile}
 	f := func(name string, suffixes [3]string, originals, wantSwapped bool) {

@@ -86,6 +86,8 @@ func (r *recovery) check() error {
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	i := max(0, floorSegment(r.segments, r.point))
 	r.guard(i)
+	// Snapshots above the recovery point may be of records that a truncation or the crash took.
+	l.mu.snapshots.doubtFrom(r.segments[i].BaseOffset() + 1)
 	var err error
 	if r.producers, err = l.replayProducers(r.segments[:i], logStart, max(logStart, r.segments[i].BaseOffset())); err != nil {
 		return err
