@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -33,13 +34,13 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode returns the contents of a snapshot of s.
+// encode returns the contents of a snapshot of s, by producer id: the same state is the same file.
 func (s *ProducerState) encode() []byte {
 	b := make([]byte, snapshotHeaderSize, snapshotHeaderSize+len(s.producers)*snapshotEntrySize)
 	binary.BigEndian.PutUint16(b, snapshotVersion)
 	binary.BigEndian.PutUint32(b[6:], uint32(len(s.producers)))
-	for _, p := range s.producers {
-		b = p.encode(b)
+	for _, id := range slices.Sorted(maps.Keys(s.producers)) {
+		b = s.producers[id].encode(b)
 	}
 	binary.BigEndian.PutUint32(b[2:], crc32.Checksum(b[6:], castagnoli))
 	return b
