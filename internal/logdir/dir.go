@@ -80,6 +80,10 @@ func (d *dir) park(p topic.Partition, path string, err error) {
 func (d *dir) unpark(p topic.Partition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.unparkLocked(p)
+}
+
+func (d *dir) unparkLocked(p topic.Partition) {
 	delete(d.mu.parked, p)
 	d.mu.found.forget(p)
 }
@@ -92,8 +96,7 @@ func (d *dir) loaded(l *commitlog.Log) {
 	if l.RecoveryPoint() < d.mu.found[recoveryPoints][p] {
 		d.mu.tooHigh = true
 	}
-	delete(d.mu.parked, p)
-	d.mu.found.forget(p)
+	d.unparkLocked(p)
 }
 
 func (d *dir) parked(p topic.Partition) (parkedLog, bool) {

@@ -218,14 +218,7 @@ func (m *Manager) throttle(ctx context.Context, bytes int) error {
 	due := m.pace.next
 	m.pace.next = due.Add(time.Duration(float64(bytes) / float64(rate) * float64(time.Second)))
 	m.pace.Unlock()
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return sleep(ctx, time.Until(due))
 }
 
 // SetMoveRate bounds what moves between directories copy, in bytes per second; 0 is no bound.
