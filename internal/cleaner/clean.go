@@ -71,9 +71,6 @@ func New(o Options) *Cleaner {
 	return &Cleaner{o}
 }
 
-// Close ends the use of a Cleaner.
-func (c *Cleaner) Close() {}
-
 // A run is one cleaning.
 type run struct {
 	ctx      context.Context

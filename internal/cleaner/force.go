@@ -41,7 +41,6 @@ func (m *Manager) CleanNow(ctx context.Context, p topic.Partition, roll bool) (*
 		return nil, err
 	}
 	cleaner := New(m.options(m.config()))
-	defer cleaner.Close()
 	return m.cleanRounds(ctx, cleaner, p)
 }
 

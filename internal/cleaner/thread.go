@@ -61,7 +61,6 @@ func (m *Manager) stopThreads() {
 // run is a thread's life: it pauses for log.cleaner.backoff.ms whenever there is nothing to do.
 func (m *Manager) run(ctx context.Context, t *thread, c Config) {
 	cleaner := New(m.options(c))
-	defer cleaner.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
