@@ -34,8 +34,9 @@
 //     of the file is kept for the entry that Seal makes.
 //   - An offset fits the segment when it is at most 2^31-1 above the base.
 //   - Kafka makes the indexes of its active segment 10 MiB long and trims them later; we write
-//     them as they grow, in pieces, which Kafka reads as well. Zeros behind the last entry are
-//     what a Kafka that crashed leaves, and Kafka 4.4 in its metadata log.
+//     them as they grow, in pieces, which Kafka reads as well, and make the files a moment after
+//     the segment. Zeros behind the last entry are what a Kafka that crashed leaves, and Kafka 4.4
+//     in its metadata log.
 //   - The .log file is the truth. Entries read from a file are checked against the batch they
 //     lead to whenever they are used, and indexes that are missing, damaged or of another
 //     segment are replaced by ones made from the headers in .log. So a bad index costs time

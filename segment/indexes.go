@@ -216,6 +216,9 @@ func (s *Segment) storeLocked(trim bool) error {
 	if err := s.storeTxnsLocked(); err != nil {
 		return err
 	}
+	if err := s.makeIndexFilesLocked(); err != nil {
+		return err
+	}
 	idx := s.idx.Load()
 	offsets, times := idx.offsets.Load().view(), idx.times.Load().view()
 	changed, err := offsetLayout.store(s, offsets, s.index.stored.offsets, trim)

@@ -84,6 +84,7 @@ type Segment struct {
 		sync.Mutex
 		stored      storedEntries
 		owned       bool // there is a writer, so that the memory is ahead of the files
+		bare        bool // .index and .timeindex are not made yet; what has their names is old
 		dirty       bool // the files differ from what is in memory up to stored
 		unsynced    bool // .index and .timeindex need a sync
 		storedTxns  int  // entries of .txnindex, once it has been read
@@ -134,9 +135,10 @@ func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
 	return s
 }
 
-// Create makes the files of an empty segment. It refuses to overwrite a .log file; index files
-// that are there are emptied. The names are durable after the first Flush. After an error no
-// files are left, if they can be removed.
+// Create makes the .log file of an empty segment and refuses to overwrite one. The index files
+// follow with MakeIndexFiles, or else with the first entries that are stored: whoever waits for
+// Create, as the producers of a log that rolls, need not wait for them. The names are durable
+// after the first Flush. After an error no files are left, if they can be removed.
 func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Segment, error) {
 	s := newSegment(fsys, dir, base, cfg)
 	f, err := s.openFile(LogFile, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -148,17 +150,42 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 	}
 	f.Close()
 	if err == nil {
-		err = s.createIndexes()
+		err = s.removeFile(TxnIndexFile)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Remove())
 	}
-	s.created.Store(now.UnixNano())
+	s.begin(now)
 	return s, nil
 }
 
-// createIndexes makes a new segment complete.
-func (s *Segment) createIndexes() error {
+// begin makes the caller of Create the writer of a segment that nothing is known of but that it
+// is empty.
+func (s *Segment) begin(now time.Time) {
+	s.created.Store(now.UnixNano())
+	s.idx.Store(newIndexes(nil, nil))
+	s.idx.Load().built = true
+	s.txns.Store(newTable[AbortedTxn](nil))
+	s.txnsProven.Store(true)
+	s.index.owned, s.index.bare = true, true
+	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
+	s.healing.proven = true
+	s.dirty.Store(true)
+	s.newName.Store(true)
+}
+
+// MakeIndexFiles makes the .index and .timeindex files that Create has left out. Index files
+// that are there, of a segment that is no more, are emptied.
+func (s *Segment) MakeIndexFiles() error {
+	s.index.Lock()
+	defer s.index.Unlock()
+	return s.makeIndexFilesLocked()
+}
+
+func (s *Segment) makeIndexFilesLocked() error {
+	if !s.index.bare {
+		return nil
+	}
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
 		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		if errors.Is(err, fs.ErrExist) {
@@ -170,17 +197,7 @@ func (s *Segment) createIndexes() error {
 		}
 		f.Close()
 	}
-	if err := s.removeFile(TxnIndexFile); err != nil {
-		return err
-	}
-	s.idx.Store(newIndexes(nil, nil))
-	s.idx.Load().built = true
-	s.txns.Store(newTable[AbortedTxn](nil))
-	s.txnsProven.Store(true)
-	s.index.owned = true
-	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
-	s.healing.proven = true
-	s.dirty.Store(true)
+	s.index.bare = false
 	s.newName.Store(true)
 	return nil
 }
@@ -229,6 +246,9 @@ func (s *Segment) ModTime() (time.Time, error) {
 
 // SetModTime stamps the .log and index files, as compaction does with its output.
 func (s *Segment) SetModTime(t time.Time) error {
+	if err := s.MakeIndexFiles(); err != nil {
+		return err
+	}
 	for _, kind := range []Kind{LogFile, IndexFile, TimeIndexFile} {
 		if err := s.fs.SetModTime(s.Path(kind), t); err != nil {
 			return err

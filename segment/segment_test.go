@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,42 @@ func TestCreateRefusesToOverwrite(t *testing.T) {
 	}
 	if _, err := Open(m, testDir, 1, smallConfig()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open: got %v, want ErrNotExist", err)
+	}
+}
+
+// TestIndexFilesComeLater: Create makes no index files, and what has their names is of no segment.
+func TestIndexFilesComeLater(t *testing.T) {
+	f := func(name string, complete func(s *Segment) error) {
+		t.Helper()
+		m := newFS(t)
+		for _, kind := range []Kind{IndexFile, TimeIndexFile, TxnIndexFile} {
+			must(t, vfs.WriteFileAtomic(m, filepath.Join(testDir, Name(0, kind, "")), bytes.Repeat([]byte{1}, 1<<10)))
+		}
+		s := create(t, m, 0, smallConfig())
+		must(t, complete(s))
+		entries := int64(len(s.idx.Load().offsets.Load().view()))
+		if got := fileSize(t, s, IndexFile); got != entries*offsetEntrySize {
+			t.Errorf("%s: .index has %d bytes, want %d entries", name, got, entries)
+		}
+		if _, err := m.Stat(s.Path(TxnIndexFile)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: .txnindex: got %v, want ErrNotExist", name, err)
+		}
+	}
+	f("asked for", (*Segment).MakeIndexFiles)
+	f("sealed", func(s *Segment) error { fill(t, s, 40); return s.Seal() })
+	f("closed empty", (*Segment).settle)
+	f("times", func(s *Segment) error { return s.SetModTime(time.UnixMilli(t0)) })
+
+	m := newFS(t)
+	s, err := Create(m, testDir, 0, smallConfig(), time.UnixMilli(t0))
+	must(t, err)
+	if _, err := m.Stat(s.Path(IndexFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Create: got %v, want ErrNotExist", err)
+	}
+	must(t, s.Remove())
+	must(t, s.MakeIndexFiles())
+	if _, err := m.Stat(s.Path(IndexFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Remove: got %v, want ErrNotExist", err)
 	}
 }
 

@@ -77,7 +77,7 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 	}
 	l.mu.Lock()
 	info, err := l.appendValidLocked(&v, leaderEpoch, o, c)
-	l.mu.Unlock()
+	l.unlock()
 	if err != nil {
 		return info, err
 	}
@@ -158,7 +158,7 @@ func (l *Log) AppendAsFollower(set []byte, maxEpoch int32) (AppendInfo, error) {
 	}
 	l.mu.Lock()
 	info, err := l.appendSentLocked(&s)
-	l.mu.Unlock()
+	l.unlock()
 	if err != nil {
 		return info, err
 	}

@@ -161,7 +161,7 @@ func (l *Log) removeDeleted(left *leftovers, clean bool) error {
 func (l *Log) start(r *recovery) error {
 	c := l.config.Load()
 	if len(r.segments) == 0 {
-		s, err := l.createLocked(r.end, c)
+		s, err := l.createCompleteLocked(r.end, c)
 		if err != nil {
 			return err
 		}

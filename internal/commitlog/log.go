@@ -103,6 +103,8 @@ type Log struct {
 		created   time.Time // of the active segment, in this process
 		jitterMs  int64     // of the active segment
 
+		bare *segment.Segment // the active one, while its index files are not made; see unlock
+
 		// truncations counts what makes a sync that began earlier worthless.
 		truncations int
 		// unsynced has the sealed segments that were not synced since, ascending.

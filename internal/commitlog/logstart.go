@@ -58,7 +58,7 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	l.mu.Lock()
 	gone, err := l.dropOldestLocked(o, count, c)
 	dir := l.mu.dir
-	l.mu.Unlock()
+	l.unlock()
 	if err != nil || len(gone) == 0 {
 		return 0, err
 	}

@@ -92,7 +92,7 @@ func (l *Log) Roll() error {
 		return err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if err := l.usableLocked(); err != nil {
 		return err
 	}
@@ -140,11 +140,35 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	next.end = position{old.End, s, 0}
 	l.settleLocked(next)
 	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
+	l.mu.bare = s
 	l.runLater(func() { _ = l.flushSealed() }) // a failure poisons the log: nothing is hidden
 	return nil
 }
 
-// createLocked makes an empty active segment.
+// unlock gives up the mutex after what may have rolled. Whoever rolled makes the index files of
+// the new segment then, as nobody else needs them yet.
+func (l *Log) unlock() {
+	s := l.mu.bare
+	l.mu.bare = nil
+	l.mu.Unlock()
+	if s != nil {
+		_ = s.MakeIndexFiles() // the first entries meet the error again
+	}
+}
+
+// createCompleteLocked makes an empty active segment with all its files.
+func (l *Log) createCompleteLocked(base int64, c *Config) (*segment.Segment, error) {
+	s, err := l.createLocked(base, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.MakeIndexFiles(); err != nil {
+		return nil, errors.Join(err, s.Remove())
+	}
+	return s, nil
+}
+
+// createLocked makes an empty active segment, without index files.
 func (l *Log) createLocked(base int64, c *Config) (*segment.Segment, error) {
 	s, err := segment.Create(l.fs, l.mu.dir, base, c.segment(), l.now())
 	if err != nil {

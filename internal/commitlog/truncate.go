@@ -136,7 +136,7 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	if err := l.mu.snapshots.removeIf(func(int64) bool { return true }); err != nil {
 		return err
 	}
-	s, err := l.createLocked(base, l.config.Load())
+	s, err := l.createCompleteLocked(base, l.config.Load())
 	if err != nil {
 		return err
 	}
