@@ -12,7 +12,7 @@ const module = "github.com/gregor-kafka/gregor"
 // layers only, never one beside or above it. What lies in a directory below a listed
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
-	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/metrics", "internal/archtest"},
+	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/archtest"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
 	{"segment"},
@@ -44,8 +44,8 @@ var onlyImports = map[string][]string{
 // storage lists the packages that keep bytes. They import each other, the standard
 // library and storageLibraries.
 var storage = []string{
-	"internal/uuid", "internal/topic", "internal/properties", "vfs", "record", "internal/checkpoint", "internal/config",
-	"segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
+	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "vfs", "record", "internal/checkpoint",
+	"internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
 }
 
 var storageLibraries = []string{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -21,9 +22,9 @@ type Options struct {
 	// beyond this and the topic's max.message.bytes is looked at twice before.
 	MaxMessageBytes int
 
-	Throttle *Throttle        // nil is no limit
-	Logger   *slog.Logger     // nil discards
-	Now      func() time.Time // nil is time.Now
+	Throttle *throttle.Throttler // nil is no limit
+	Logger   *slog.Logger        // nil discards
+	Now      func() time.Time    // nil is time.Now
 }
 
 // A Plan says what of a log to clean.
@@ -74,7 +75,7 @@ func New(o Options) *Cleaner {
 // A run is one cleaning.
 type run struct {
 	ctx      context.Context
-	throttle *Throttle
+	throttle *throttle.Throttler
 	logger   *slog.Logger
 	log      *commitlog.Log
 	config   commitlog.Config

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -42,7 +43,7 @@ type Manager struct {
 	fs       vfs.FS
 	logger   *slog.Logger
 	now      func() time.Time
-	throttle *Throttle
+	throttle *throttle.Throttler
 
 	states      *states
 	checkpoints *checkpoints
@@ -81,7 +82,7 @@ func NewManager(o ManagerOptions) *Manager {
 	}
 	m := &Manager{
 		fs: o.FS, logger: o.Logger, now: o.Now,
-		throttle:    NewThrottle(o.Config.BytesPerSecond, o.Now),
+		throttle:    throttle.New(o.Config.BytesPerSecond),
 		states:      newStates(),
 		checkpoints: newCheckpoints(o.FS, o.Logger),
 		forcing:     make(chan struct{}, 1),

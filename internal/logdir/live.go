@@ -17,7 +17,7 @@ type liveSettings struct {
 func (m *Manager) Reconfigure(c Config) {
 	m.live.recoveryThreads.Store(int64(max(c.RecoveryThreads, 1)))
 	m.live.fileDeleteDelay.Store(int64(c.FileDeleteDelay))
-	m.SetMoveRate(c.MoveRate)
+	m.moveThrottler.SetRate(float64(c.MoveRate))
 	if m.live.producerIDExpiration.Swap(int64(c.ProducerIDExpiration)) == int64(c.ProducerIDExpiration) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
@@ -28,15 +29,14 @@ type Manager struct {
 	previousEpoch int64 // settled by Load
 	brokerEpoch   atomic.Int64
 
-	progress  progress
-	deletions deletions
-	errands   errands
-	mover     mover
-	moveRate  atomic.Int64 // bytes per second, 0 is no bound
-	live      liveSettings
-	pace      pace
-	lastScrub atomic.Pointer[ScrubReport]
-	scrubbing scrubMeter
+	progress      progress
+	deletions     deletions
+	errands       errands
+	mover         mover
+	moveThrottler throttle.Throttler // of all copies together
+	live          liveSettings
+	lastScrub     atomic.Pointer[ScrubReport]
+	scrubbing     scrubMeter
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and

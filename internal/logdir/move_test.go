@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -243,6 +244,34 @@ func TestMoveWhileWritten(t *testing.T) {
 		t.Errorf("is in %s", got)
 	}
 	mustClose(t, m)
+}
+
+// Moves keep to the rate, which may change under them.
+func TestMoveRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := testConfig(vfs.NewMem(), "/a", "/b")
+		c.MoveRate = 100
+		m := mustLoad(t, c)
+		l := mustCreate(t, m, orders0)
+		mustAppend(t, l, 100)
+		size := time.Duration(l.Size())
+		f := func(to string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			mustMove(t, m, orders0, to)
+			if took := time.Since(began).Round(time.Millisecond); took != want {
+				t.Errorf("%d bytes to %s took %v, want %v", size, to, took, want)
+			}
+		}
+		f("/b", size*time.Second/100)
+		time.AfterFunc(10*time.Second, func() {
+			c.MoveRate = 0
+			m.Reconfigure(c)
+		})
+		f("/a", 10*time.Second)
+		f("/b", 0)
+		mustClose(t, m)
+	})
 }
 
 // A crash at any operation of a move loses nothing, and the next start can go on with it.

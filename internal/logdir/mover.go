@@ -133,7 +133,7 @@ func (m *Manager) copyStep(ctx context.Context, step func() (int, error)) (int, 
 	m.mover.step.RLock()
 	n, err := step()
 	m.mover.step.RUnlock()
-	return n, errors.Join(err, m.throttle(ctx, n))
+	return n, errors.Join(err, m.moveThrottler.Use(ctx, n))
 }
 
 // copyLog makes to follow from, as a follower would its leader: its log start, its end if that
@@ -197,29 +197,3 @@ func align(from, to *commitlog.Log) error {
 	}
 	return nil
 }
-
-// pace says when the next step of a copy may begin.
-type pace struct {
-	sync.Mutex
-	next time.Time
-}
-
-// throttle holds the copies together to replica.alter.log.dirs.io.max.bytes.per.second.
-func (m *Manager) throttle(ctx context.Context, bytes int) error {
-	rate := m.moveRate.Load()
-	if rate <= 0 || rate >= math.MaxInt64/2 {
-		return ctx.Err()
-	}
-	m.pace.Lock()
-	now := time.Now()
-	if m.pace.next.Before(now) {
-		m.pace.next = now
-	}
-	due := m.pace.next
-	m.pace.next = due.Add(time.Duration(float64(bytes) / float64(rate) * float64(time.Second)))
-	m.pace.Unlock()
-	return sleep(ctx, time.Until(due))
-}
-
-// SetMoveRate bounds what moves between directories copy, in bytes per second; 0 is no bound.
-func (m *Manager) SetMoveRate(bytesPerSecond int64) { m.moveRate.Store(bytesPerSecond) }

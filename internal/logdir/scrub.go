@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -71,7 +72,7 @@ func (m *Manager) scrubAll(ctx context.Context) {
 // to quarantine, which the log reports. The error is that of ctx.
 func (m *Manager) scrub(ctx context.Context) error {
 	r := &ScrubReport{Started: m.cfg.Now()}
-	p := pacer{ctx: ctx, rate: m.cfg.ScrubBytesPerSecond, start: time.Now()}
+	pace := throttle.New(float64(m.cfg.ScrubBytesPerSecond))
 	entries := m.entries()
 	m.scrubbing.begin(len(entries))
 	defer m.scrubbing.running.Store(false)
@@ -79,7 +80,7 @@ func (m *Manager) scrub(ctx context.Context) error {
 		l, partition := e.log, e.log.Partition()
 		err := l.Scrub(func(n int) error {
 			m.scrubbing.bytes.Add(int64(n))
-			return p.wait(n)
+			return pace.Use(ctx, n)
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -93,28 +94,10 @@ func (m *Manager) scrub(ctx context.Context) error {
 			r.Damage = append(r.Damage, ScrubDamage{partition, l.Dir(), q})
 		}
 	}
-	r.Bytes, r.Ended = p.bytes, m.cfg.Now()
+	r.Bytes, r.Ended = m.scrubbing.bytes.Load(), m.cfg.Now()
 	m.lastScrub.Store(r)
 	m.logger.Info("scrub has ended", "logs", r.Logs, "bytes", r.Bytes, "took", r.Ended.Sub(r.Started).Round(time.Millisecond), "damaged", len(r.Damage))
 	return nil
-}
-
-// A pacer keeps reads at a rate.
-type pacer struct {
-	ctx   context.Context
-	rate  int64 // bytes per second
-	start time.Time
-	bytes int64
-}
-
-// wait returns when n more bytes may be read, or with the error of ctx.
-func (p *pacer) wait(n int) error {
-	due := p.start.Add(time.Duration(float64(p.bytes) / float64(p.rate) * float64(time.Second)))
-	p.bytes += int64(n)
-	if d := time.Until(due); d > 0 {
-		return sleep(p.ctx, d)
-	}
-	return p.ctx.Err()
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
