@@ -113,6 +113,34 @@ func directoriesOffline(img *metadata.Image, broker int32, brokerEpoch int64, di
 	return append(records, gone), nil
 }
 
+// CordonDirectories notes which log directories of a broker take no new replicas (KIP-1066; Kafka:
+// the CordonedLogDirs of a heartbeat). Metadata of a level that knows no such thing stays as it is:
+// only the broker itself goes by it then.
+func (c *Controller) CordonDirectories(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records, err := cordonDirectories(c.opts.Quorum.Image(), broker, brokerEpoch, dirs)
+	if err != nil {
+		return err
+	}
+	return c.commitLocked(ctx, records)
+}
+
+func cordonDirectories(img *metadata.Image, broker int32, brokerEpoch int64, dirs []uuid.UUID) ([]metadata.Record, error) {
+	b := img.Broker(broker)
+	if err := checkBrokerEpoch(b, broker, brokerEpoch); err != nil {
+		return nil, err
+	}
+	cordoned := append([]uuid.UUID{}, dirs...) // not nil, which says nothing
+	slices.SortFunc(cordoned, compareIDs)
+	if slices.Equal(cordoned, b.CordonedLogDirs) || !metadata.TellsCordoned(img.Feature(metadata.MetadataVersion)) {
+		return nil, nil
+	}
+	change := metadata.NewBrokerRegistrationChangeRecord()
+	change.BrokerID, change.BrokerEpoch, change.CordonedLogDirs = broker, brokerEpoch, cordoned
+	return []metadata.Record{change}, nil
+}
+
 // elrFeature says that a partition may have no replica in sync, and that those that may be elected
 // all the same are kept in a list (KIP-966).
 const elrFeature = "eligible.leader.replicas.version"

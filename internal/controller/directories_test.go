@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
@@ -34,4 +35,42 @@ func TestAssignDirectories(t *testing.T) {
 	f(3, DirectoryAssignment{topicID, 0, dir}, nil)
 	f(1, DirectoryAssignment{topicID, 1, dir}, nil)
 	f(1, DirectoryAssignment{uuid.New(), 0, dir}, nil)
+}
+
+func TestCordonedDirectories(t *testing.T) {
+	s := newScript(t)
+	r := registration(1)
+	r.LogDirs = append(r.LogDirs, uuid.New())
+	epoch, err := s.RegisterBroker(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	create := func(topic NewTopic, want Kind) {
+		t.Helper()
+		n++
+		topic.Name = fmt.Sprint("t", n)
+		results, err := s.CreateTopics(t.Context(), []NewTopic{topic}, false)
+		if err != nil || KindOf(results[0].Err) != want {
+			t.Errorf("%+v: got %v, %v, want %v", topic, results[0].Err, err, want)
+		}
+	}
+	f := func(dirs []uuid.UUID, placed, assigned Kind) {
+		t.Helper()
+		if err := s.CordonDirectories(t.Context(), 1, epoch, dirs); err != nil {
+			t.Fatal(err)
+		}
+		create(NewTopic{Partitions: 1, ReplicationFactor: 1}, placed)
+		create(NewTopic{Partitions: -1, ReplicationFactor: -1, Assignments: []Assignment{{0, []int32{1}}}}, assigned)
+	}
+	f(r.LogDirs[:1], 0, 0)
+	f(r.LogDirs, InvalidReplicationFactor, InvalidReplicaAssignment)
+	f(nil, 0, 0)
+	before := s.q.NextOffset()
+	if err := s.CordonDirectories(t.Context(), 1, epoch, nil); err != nil || s.q.NextOffset() != before {
+		t.Errorf("no change: got %v and %d records", err, s.q.NextOffset()-before)
+	}
+	if err := s.CordonDirectories(t.Context(), 1, epoch-1, nil); KindOf(err) != StaleBrokerEpoch {
+		t.Errorf("old epoch: got %v", err)
+	}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -10,8 +11,9 @@ import (
 
 // A placer puts partitions on the brokers of one Image. Replicas of consecutive partitions go
 // round the racks, and round the brokers of each rack, so that leaders and load spread
-// evenly; active brokers come before fenced ones, and only an active broker leads. (The
-// purpose of Kafka class StripedReplicaPlacer; its order is its own.)
+// evenly; active brokers come before fenced ones, and only an active broker leads. Brokers whose
+// log directories are all cordoned get none. (The purpose of Kafka class StripedReplicaPlacer; its
+// order is its own.)
 type placer struct {
 	img    *metadata.Image
 	active []int32 // rack by rack in turn
@@ -21,33 +23,16 @@ type placer struct {
 
 func newPlacer(img *metadata.Image) *placer {
 	p := &placer{img: img}
-	byRack := map[string][]*metadata.Broker{}
-	var racks []string
-	for _, b := range img.Brokers() {
-		rack := ""
-		if b.Rack != nil {
-			rack = *b.Rack
-		}
-		if byRack[rack] == nil {
-			racks = append(racks, rack)
-		}
-		byRack[rack] = append(byRack[rack], b)
-	}
-	slices.Sort(racks)
-	for left := len(img.Brokers()); left > 0; {
-		for _, rack := range racks {
-			if len(byRack[rack]) == 0 {
-				continue
-			}
-			b := byRack[rack][0]
-			byRack[rack] = byRack[rack][1:]
-			left--
-			if b.Active() {
+	for racks := takersByRack(img); len(racks) > 0; {
+		for i, brokers := range racks {
+			if b := brokers[0]; b.Active() {
 				p.active = append(p.active, b.ID)
 			} else {
 				p.fenced = append(p.fenced, b.ID)
 			}
+			racks[i] = brokers[1:]
 		}
+		racks = slices.DeleteFunc(racks, func(brokers []*metadata.Broker) bool { return len(brokers) == 0 })
 	}
 	if len(p.active) > 0 {
 		p.next = rand.IntN(len(p.active))
@@ -55,11 +40,33 @@ func newPlacer(img *metadata.Image) *placer {
 	return p
 }
 
+// takersByRack lists the brokers of each rack that take new replicas.
+func takersByRack(img *metadata.Image) [][]*metadata.Broker {
+	byRack := map[string][]*metadata.Broker{}
+	for _, b := range img.Brokers() {
+		if b.Cordoned() {
+			continue
+		}
+		rack := ""
+		if b.Rack != nil {
+			rack = *b.Rack
+		}
+		byRack[rack] = append(byRack[rack], b)
+	}
+	list := make([][]*metadata.Broker, 0, len(byRack))
+	for _, rack := range slices.Sorted(maps.Keys(byRack)) {
+		list = append(list, byRack[rack])
+	}
+	return list
+}
+
 // choose returns the brokers of partitions [first, first+count).
 func (p *placer) choose(first, count, factor int) ([][]int32, error) {
-	switch brokers := len(p.active) + len(p.fenced); {
+	switch all, brokers := len(p.img.Brokers()), len(p.active)+len(p.fenced); {
+	case factor > all:
+		return nil, refuse(InvalidReplicationFactor, "replication factor %d: want at most the number of registered brokers, %d", factor, all)
 	case factor > brokers:
-		return nil, refuse(InvalidReplicationFactor, "replication factor %d: want at most the number of registered brokers, %d", factor, brokers)
+		return nil, refuse(InvalidReplicationFactor, "replication factor %d: of %d brokers %d have a log directory that is not cordoned", factor, all, brokers)
 	case len(p.active) == 0:
 		return nil, refuse(InvalidReplicationFactor, "every registered broker is fenced: none can lead a new partition")
 	}
@@ -94,8 +101,11 @@ func (p *placer) checkManual(brokers []int32, factor int) error {
 	}
 	sorted := slices.Sorted(slices.Values(brokers))
 	for i, id := range sorted {
-		if p.img.Broker(id) == nil {
+		switch b := p.img.Broker(id); {
+		case b == nil:
 			return refuse(InvalidReplicaAssignment, "the assignment names broker %d, which is not registered", id)
+		case b.Cordoned():
+			return refuse(InvalidReplicaAssignment, "the assignment names broker %d, whose log directories are all cordoned", id)
 		}
 		if i > 0 && sorted[i-1] == id {
 			return refuse(InvalidReplicaAssignment, "the assignment names broker %d twice for one partition", id)

@@ -111,6 +111,13 @@ func (b *Broker) Serves(dir uuid.UUID) bool {
 	return len(b.LogDirs) == 0 || slices.Contains(b.LogDirs, dir)
 }
 
+// Cordoned reports whether every log directory of the broker is cordoned, so that it takes no new
+// replicas. (KIP-1066)
+func (b *Broker) Cordoned() bool {
+	open := func(dir uuid.UUID) bool { return !slices.Contains(b.CordonedLogDirs, dir) }
+	return len(b.LogDirs) > 0 && !slices.ContainsFunc(b.LogDirs, open)
+}
+
 // Online reports whether a broker is there and serves its replica of a partition.
 func (i *Image) Online(p *Partition, broker int32) bool {
 	b := i.brokers[broker]

@@ -16,6 +16,9 @@ const (
 // MetadataVersion is the name of the feature that fixes the format of the records.
 const MetadataVersion = "metadata.version"
 
+// TellsCordoned reports whether a cluster at a level can note which log directories are cordoned.
+func TellsCordoned(level int16) bool { return level == 0 || level >= Level4_4 }
+
 // recordVersion is the version in which a cluster at a level writes r. A level of 0 (not known,
 // as before the first FeatureLevelRecord) counts as the current one.
 func recordVersion(r Record, level int16) int16 {
