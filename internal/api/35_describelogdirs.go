@@ -35,7 +35,7 @@ func (s *Server) describeLogDirs(_ context.Context, _ *Request, req *kmsg.Descri
 func describedDir(d *logdir.Dir, wanted func(topic.Partition) bool) kmsg.DescribeLogDirsResponseDir {
 	answer := kmsg.NewDescribeLogDirsResponseDir()
 	answer.Dir = d.Path
-	answer.TotalBytes, answer.UsableBytes = -1, -1
+	answer.TotalBytes, answer.UsableBytes, answer.IsCordoned = -1, -1, d.Cordoned
 	if !d.Online {
 		answer.ErrorCode = kerr.KafkaStorageError.Code
 		return answer

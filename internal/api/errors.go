@@ -60,6 +60,7 @@ var codes = []struct {
 	{logdir.ErrUnknownPartition, kerr.ReplicaNotAvailable},
 	{logdir.ErrMayExist, kerr.KafkaStorageError},
 	{logdir.ErrNoDirectory, kerr.LogDirNotFound},
+	{logdir.ErrCordoned, kerr.InvalidReplicaAssignment},
 	{logdir.ErrNameTooLong, kerr.InvalidTopicException},
 	{logdir.ErrClosed, kerr.KafkaStorageError},
 

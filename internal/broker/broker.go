@@ -221,7 +221,7 @@ func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 	b.setState(web.Recovery)
 	img := b.quorum.Image()
 	nodeID := b.logs.NodeID()
-	b.logs.Reconfigure(logdir.BrokerConfig(b.settings.now())) // what was changed at run time lasts
+	b.reconfigureLogs() // what was changed at run time lasts
 	return b.logs.Load(ctx, logdir.LoadOptions{
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(img, name) },
 		Keep:      func(p topic.Partition, id uuid.UUID) bool { return belongs(img, nodeID, p, id) },
@@ -258,7 +258,7 @@ func (b *Broker) apply(d *metadata.Delta) {
 			b.settings.load(d.After)
 			b.applyAllTopicConfigs(d.After)
 			b.cleaner.Reconfigure(cleaner.BrokerConfig(b.settings.now()))
-			b.logs.Reconfigure(logdir.BrokerConfig(b.settings.now()))
+			b.reconfigureLogs()
 			break
 		}
 	}

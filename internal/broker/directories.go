@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -18,6 +19,7 @@ import (
 type directoryController interface {
 	AssignDirectories(ctx context.Context, broker int32, list []controller.DirectoryAssignment) error
 	DirectoriesOffline(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error
+	CordonDirectories(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error
 }
 
 const (
@@ -28,7 +30,7 @@ const (
 )
 
 // directoryReports tells the controller in which log directories this broker's replicas are, and
-// which directories have failed, again and again until it knows. A failure that it cannot be told
+// which directories have failed or are cordoned, again and again until it knows. A failure that it cannot be told
 // in time ends the broker: nobody else would lead. (Kafka classes AssignmentsManager and
 // BrokerLifecycleManager.)
 type directoryReports struct {
@@ -48,6 +50,11 @@ type directoryReports struct {
 	mu      sync.Mutex
 	assign  map[topic.Partition]controller.DirectoryAssignment
 	offline map[uuid.UUID]time.Time // when to give up
+
+	// cordons counts the changes of the cordoned directories, and cordonsTold those that the
+	// controller knows of.
+	cordoned             []uuid.UUID
+	cordons, cordonsTold int
 }
 
 // start begins to report, until close.
@@ -82,6 +89,15 @@ func (r *directoryReports) failed(dir uuid.UUID) {
 	r.wakeUp()
 }
 
+// cordon notes which directories take no new logs.
+func (r *directoryReports) cordon(dirs []uuid.UUID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cordoned = dirs
+	r.cordons++
+	r.wakeUp()
+}
+
 func (r *directoryReports) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
@@ -109,7 +125,24 @@ func (r *directoryReports) run(ctx context.Context) {
 // report tells the controller what it does not know, failures first, and returns whether it knows
 // everything now.
 func (r *directoryReports) report(ctx context.Context) bool {
-	return r.reportOffline(ctx) && r.reportAssigned(ctx)
+	return r.reportOffline(ctx) && r.reportCordoned(ctx) && r.reportAssigned(ctx)
+}
+
+func (r *directoryReports) reportCordoned(ctx context.Context) bool {
+	r.mu.Lock()
+	dirs, change, told := r.cordoned, r.cordons, r.cordonsTold
+	r.mu.Unlock()
+	if change == told {
+		return true
+	}
+	if err := r.controller.CordonDirectories(ctx, r.broker, r.epoch, dirs); err != nil {
+		r.logger.Warn("the controller could not be told of cordoned log directories", "directories", dirs, "err", err)
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cordonsTold = change
+	return true
 }
 
 func (r *directoryReports) reportOffline(ctx context.Context) bool {
@@ -195,6 +228,12 @@ func (b *Broker) compareDirectories(d *metadata.Delta) {
 			}
 		}
 	}
+}
+
+// reconfigureLogs puts the settings of the log manager in force that may have changed.
+func (b *Broker) reconfigureLogs() {
+	b.logs.Reconfigure(logdir.BrokerConfig(b.settings.now()))
+	b.directories.cordon(b.logs.CordonedIDs())
 }
 
 // dirFailed tells the controller of a failed directory, or ends the broker when none is left.

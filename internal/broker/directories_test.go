@@ -94,6 +94,70 @@ func TestDirectoryFailure(t *testing.T) {
 	}
 }
 
+// A cordoned directory takes no new logs, whoever asks for it; with all of them cordoned no topic can
+// be created. What is there already is served.
+func TestCordonedDirectories(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	b := start(t, strings.Join(dirs, ","), "cordoned.log.dirs="+dirs[0])
+	a := admin(t, b)
+	for n := range 3 {
+		name := fmt.Sprint("orders", n)
+		createTopic(t, a, name)
+		if dir := inDirectory(t, b, name); dir != dirs[1] {
+			t.Errorf("%s is in %s, which is cordoned", name, dir)
+		}
+	}
+	var req kadm.AlterReplicaLogDirsReq
+	req.Add(dirs[0], kadm.TopicsSet{"orders0": {0: {}}})
+	moved, err := a.AlterBrokerReplicaLogDirs(testContext(t), b.NodeID(), req)
+	if err != nil || !errors.Is(moved["orders0"][0].Err, kerr.InvalidReplicaAssignment) {
+		t.Errorf("move to a cordoned directory: got %v, %+v", err, moved)
+	}
+
+	cordon := func(value string) error {
+		t.Helper()
+		answers, err := a.AlterBrokerConfigs(testContext(t), []kadm.AlterConfig{{Name: "cordoned.log.dirs", Value: &value}}, b.NodeID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers[0].Err
+	}
+	if err := cordon("/elsewhere"); !errors.Is(err, kerr.InvalidRequest) {
+		t.Errorf("a directory of nobody: got %v, want %v", err, kerr.InvalidRequest)
+	}
+	create := func(name string) error {
+		t.Helper()
+		answer, err := a.CreateTopic(testContext(t), 1, 1, nil, name)
+		if err == nil {
+			err = answer.Err
+		}
+		return err
+	}
+	if err := cordon("*"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the controller knows that all is cordoned", func() bool { return b.quorum.Image().Broker(b.NodeID()).Cordoned() })
+	if err := create("nowhere"); !errors.Is(err, kerr.InvalidReplicationFactor) {
+		t.Errorf("all cordoned: got %v, want %v", err, kerr.InvalidReplicationFactor)
+	}
+	dial(t, b).mustProduce("orders0", batch(t, "value"))
+
+	stop(t, b)
+	b = start(t, strings.Join(dirs, ",")) // the dynamic value lasts
+	a = admin(t, b)
+	eventually(t, "all is cordoned after a restart", func() bool { return b.quorum.Image().Broker(b.NodeID()).Cordoned() })
+	if err := cordon(dirs[1]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "one directory is open", func() bool { return !b.quorum.Image().Broker(b.NodeID()).Cordoned() })
+	if err := create("orders9"); err != nil {
+		t.Fatal(err)
+	}
+	if dir := inDirectory(t, b, "orders9"); dir != dirs[0] {
+		t.Errorf("in %s, want %s", dir, dirs[0])
+	}
+}
+
 func describe(t *testing.T, a *kadm.Client, name string) kadm.PartitionDetail {
 	t.Helper()
 	m, err := a.Metadata(testContext(t), name)
@@ -109,6 +173,7 @@ type deafController struct {
 	hears    bool
 	assigned []controller.DirectoryAssignment
 	offline  []uuid.UUID
+	cordoned []uuid.UUID
 	failed   error // what the broker was told to stop for
 }
 
@@ -149,6 +214,16 @@ func (d *deafController) DirectoriesOffline(_ context.Context, _ int32, _ int64,
 		return errDeaf
 	}
 	d.offline = append(d.offline, dirs...)
+	return nil
+}
+
+func (d *deafController) CordonDirectories(_ context.Context, _ int32, _ int64, dirs []uuid.UUID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.hears {
+		return errDeaf
+	}
+	d.cordoned = dirs
 	return nil
 }
 
@@ -195,6 +270,21 @@ func TestDirectoryReports(t *testing.T) {
 		pass(2 * time.Second)
 		if !errors.Is(c.failure(), errDeaf) {
 			t.Errorf("got %v, want %v", c.failure(), errDeaf)
+		}
+	})
+	f("a cordon", func(t *testing.T, r *directoryReports, c *deafController) {
+		r.cordon([]uuid.UUID{dir})
+		pass(time.Hour)
+		r.cordon([]uuid.UUID{dir, other})
+		c.hear()
+		pass(time.Minute)
+		if c.failure() != nil || !slices.Equal(c.cordoned, []uuid.UUID{dir, other}) {
+			t.Errorf("got %v, told %v", c.failure(), c.cordoned)
+		}
+		r.cordon(nil)
+		pass(time.Minute)
+		if len(c.cordoned) > 0 {
+			t.Errorf("told %v, want none", c.cordoned)
 		}
 	})
 	f("an assignment", func(t *testing.T, r *directoryReports, c *deafController) {

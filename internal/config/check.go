@@ -24,6 +24,9 @@ func (b *Broker) checkTogether() error {
 	if err := b.checkCleaner(); err != nil {
 		return err
 	}
+	if err := b.checkCordoned(); err != nil {
+		return err
+	}
 	return b.Topic(nil).checkTogether()
 }
 

@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,8 +124,31 @@ func TestParseErrors(t *testing.T) {
 	f("log.cleaner.threads=128", "log.cleaner.dedupe.buffer.size=134217728: want more than 1 MiB for each of log.cleaner.threads, which is 128")
 	f("log.cleaner.io.buffer.load.factor=0", "log.cleaner.io.buffer.load.factor=0.0: want above 0, at most 1")
 	f("log.cleaner.min.compaction.lag.ms=10\nlog.cleaner.max.compaction.lag.ms=5", "min.compaction.lag.ms=10: want at most max.compaction.lag.ms, which is 5")
+	f("log.dirs=/a,/b\ncordoned.log.dirs=/b,/c", "cordoned.log.dirs=/c: want directories of log.dirs (/a, /b), or * for all")
 	f("offsets.commit.required.acks=1", "offsets.commit.required.acks=1: gregor acknowledges offsets when all in-sync replicas have them; want -1, or leave it out")
 	f("ssl.key.password=a\nssl.client.auth=b", "server.properties:2: ssl.client.auth=b: want one of required, requested, none")
+}
+
+func TestCordonedDirs(t *testing.T) {
+	f := func(dirs, cordoned string, want ...string) {
+		t.Helper()
+		b, _, err := Parse(strings.NewReader("log.dirs="+dirs+"\ncordoned.log.dirs="+cordoned), "server.properties", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.CordonedDirs(); !slices.Equal(got, want) {
+			t.Errorf("%q of %q: got %q, want %q", cordoned, dirs, got, want)
+		}
+	}
+	here, err := filepath.Abs("logs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f("/a,/b", "")
+	f("/a,/b,/c", "/c,/a/", "/a", "/c")
+	f("/a,/b", "*", "/a", "/b")
+	f("logs,/b", here, "logs")
+	f(here, "./logs", here)
 }
 
 func TestParseWarnings(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -147,4 +148,32 @@ func (b *Broker) LogDirs() []string {
 		return dirs
 	}
 	return b.List("log.dir")
+}
+
+const cordonedKey = "cordoned.log.dirs"
+
+// CordonedDirs are those of LogDirs that take no new logs; the key names them in any way that
+// leads there, or all by *. (KIP-1066)
+func (b *Broker) CordonedDirs() []string {
+	names := b.List(cordonedKey)
+	return slices.DeleteFunc(slices.Clone(b.LogDirs()), func(dir string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return name == "*" || sameDir(name, dir) })
+	})
+}
+
+func (b *Broker) checkCordoned() error {
+	dirs := b.LogDirs()
+	for _, name := range b.List(cordonedKey) {
+		if name != "*" && !slices.ContainsFunc(dirs, func(dir string) bool { return sameDir(name, dir) }) {
+			return &ValueError{Key: cordonedKey, Value: name, Want: "directories of log.dirs (" + strings.Join(dirs, ", ") + "), or * for all"}
+		}
+	}
+	return nil
+}
+
+// sameDir compares paths, relative ones from the working directory.
+func sameDir(a, b string) bool {
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && absA == absB
 }

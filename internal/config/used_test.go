@@ -16,7 +16,7 @@ var keyLiteral = regexp.MustCompile(`"([a-z][a-z0-9]*(?:\.[a-z0-9]+)*)"`)
 // readHere are keys that this package reads itself.
 var readHere = []string{
 	"listeners", "advertised.listeners", "listener.security.protocol.map", "controller.listener.names",
-	"node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "gregor.http.listener",
+	"node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "cordoned.log.dirs", "gregor.http.listener",
 }
 
 // usedKeys finds the keys in the source of the other packages. A topic key brings the

@@ -16,6 +16,7 @@ import (
 type Config struct {
 	FS          vfs.FS   // nil is the host's
 	Dirs        []string // log.dirs, or log.dir; the first is where ties go
+	Cordoned    []string // of Dirs: cordoned.log.dirs
 	MetadataDir string   // metadata.log.dir; "" is the first of Dirs
 	NodeID      int32    // node.id; negative takes the one in meta.properties, or 1
 	ClusterID   string   // "" takes the one in meta.properties, or a new one

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -13,7 +14,8 @@ import (
 
 // Create returns the log of a partition, and creates it if there is none. The directory of
 // a new log is durable after its first flush. dirID says where; zero, or an id that stands for no
-// directory, chooses the directory with the fewest logs. isNew says that the partition
+// directory, chooses the directory with the fewest logs among those that are not cordoned, if there
+// are any. isNew says that the partition
 // never had a log on this broker; otherwise it is not created while a directory is offline.
 func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {
 	m.changing.Lock()
@@ -75,8 +77,17 @@ func (m *Manager) candidates(id uuid.UUID) ([]*dir, error) {
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	slices.SortStableFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.logCount, b.logCount) })
+	slices.SortStableFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.rank(), b.rank()) })
 	return dirs, nil
+}
+
+// rank orders directories by their logs, cordoned ones behind all others. Manager.mu is held.
+func (d *dir) rank() int64 {
+	rank := int64(d.logCount)
+	if d.cordoned.Load() {
+		rank += math.MaxInt32
+	}
+	return rank
 }
 
 func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commitlog.Config) (*commitlog.Log, error) {

@@ -3,6 +3,7 @@ package logdir
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -16,6 +17,8 @@ type dir struct {
 	holdsLogs bool      // false: only the metadata log lives here
 	id        uuid.UUID // set by Open; zero if the directory was offline then
 	lock      io.Closer // set by Open; released by who puts the directory offline, or Close
+
+	cordoned atomic.Bool // takes no new logs
 
 	disk  commitlog.Disk
 	meter loadMeter
@@ -118,11 +121,12 @@ func (d *dir) unlock() error {
 
 // A Dir describes a log directory.
 type Dir struct {
-	Path   string
-	ID     uuid.UUID // zero if the directory was offline from the start
-	Online bool
-	Err    error            // why it is offline
-	Logs   []*commitlog.Log // in no order
+	Path     string
+	ID       uuid.UUID // zero if the directory was offline from the start
+	Online   bool
+	Cordoned bool             // takes no new logs
+	Err      error            // why it is offline
+	Logs     []*commitlog.Log // in no order
 	// Futures are the copies of moves to this directory.
 	Futures []Future
 
@@ -154,7 +158,7 @@ func (m *Manager) Dirs() []Dir {
 	for _, d := range m.dirs {
 		if d.holdsLogs {
 			err := d.failure()
-			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Err: err, Logs: logs[d], Futures: futures[d], fs: m.cfg.FS})
+			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Cordoned: d.cordoned.Load(), Err: err, Logs: logs[d], Futures: futures[d], fs: m.cfg.FS})
 		}
 	}
 	return list

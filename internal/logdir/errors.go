@@ -11,6 +11,8 @@ var (
 	ErrDuplicate = errors.New("duplicate")
 	// ErrNoDirectory: no directory is online that may take the log.
 	ErrNoDirectory = errors.New("no log directory online")
+	// ErrCordoned: the directory takes no new logs (cordoned.log.dirs).
+	ErrCordoned = errors.New("log directory is cordoned")
 	// ErrMayExist: a log that is not new cannot be created while a directory is offline,
 	// because it may be there.
 	ErrMayExist = errors.New("log may exist in an offline log directory")

@@ -1,6 +1,8 @@
 package logdir
 
 import (
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -13,11 +15,14 @@ type liveSettings struct {
 }
 
 // Reconfigure puts the settings in force that may change at run time: RecoveryThreads, for a
-// directory whose loading has not begun, FileDeleteDelay, ProducerIDExpiration and MoveRate.
+// directory whose loading has not begun, FileDeleteDelay, ProducerIDExpiration, MoveRate and Cordoned.
 func (m *Manager) Reconfigure(c Config) {
 	m.live.recoveryThreads.Store(int64(max(c.RecoveryThreads, 1)))
 	m.live.fileDeleteDelay.Store(int64(c.FileDeleteDelay))
 	m.moveThrottler.SetRate(float64(c.MoveRate))
+	for _, d := range m.dirs {
+		d.cordoned.Store(slices.ContainsFunc(c.Cordoned, func(path string) bool { return filepath.Clean(path) == d.path }))
+	}
 	if m.live.producerIDExpiration.Swap(int64(c.ProducerIDExpiration)) == int64(c.ProducerIDExpiration) {
 		return
 	}

@@ -161,6 +161,17 @@ func (m *Manager) online() []*dir {
 	return slices.DeleteFunc(slices.Clone(m.dirs), func(d *dir) bool { return !d.holdsLogs || d.failure() != nil })
 }
 
+// CordonedIDs returns the ids of the directories that take no new logs.
+func (m *Manager) CordonedIDs() []uuid.UUID {
+	var ids []uuid.UUID
+	for _, d := range m.online() {
+		if d.cordoned.Load() {
+			ids = append(ids, d.id)
+		}
+	}
+	return ids
+}
+
 // HighWatermark returns the high watermark that the checkpoint gave a log at start. It is
 // in force already, within the log.
 func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {

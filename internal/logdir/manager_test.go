@@ -411,3 +411,36 @@ func TestCommonEpoch(t *testing.T) {
 	f(-1, d(true, 7), offline)
 	f(-1, d(true, checkpoint.UnknownBrokerEpoch))
 }
+
+// A cordoned directory is not chosen, unless there is no other, and is no target of a move; ending a
+// move is no move.
+func TestCordonedDirectories(t *testing.T) {
+	c := testConfig(vfs.NewMem(), "/a", "/b")
+	c.Cordoned = []string{"/a/"}
+	m := mustLoad(t, c)
+	dirOf := func(p topic.Partition) string {
+		e, _ := m.entry(p)
+		return e.dir.path
+	}
+	for _, p := range []topic.Partition{orders0, orders1} {
+		mustCreate(t, m, p)
+		if got := dirOf(p); got != "/b" {
+			t.Errorf("%v: in %s, want /b", p, got)
+		}
+	}
+	wantError(t, m.Move(orders0, "/a"), ErrCordoned, "/a")
+	wantError(t, m.Move(orders2, "/a"), ErrCordoned, "/a")
+	if ids := m.CordonedIDs(); len(ids) != 1 || ids[0] != m.Dirs()[0].ID || !m.Dirs()[0].Cordoned || m.Dirs()[1].Cordoned {
+		t.Errorf("cordoned are %v of %+v", ids, m.Dirs())
+	}
+	c.Cordoned = []string{"/a", "/b"}
+	m.Reconfigure(c)
+	mustCreate(t, m, orders2)
+	if got := dirOf(orders2); got != "/a" {
+		t.Errorf("all cordoned: in %s, want /a, which has fewer logs", got)
+	}
+	if err := m.Move(orders2, "/a"); err != nil {
+		t.Errorf("to where it is: %v", err)
+	}
+	mustClose(t, m)
+}

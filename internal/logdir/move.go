@@ -84,7 +84,8 @@ func (m *Manager) takeFuture(p topic.Partition) (entry, bool) {
 // Move begins to move a partition to a directory, in place of any other move of it. The
 // directory it is in ends a move under way. The wish for a partition that is not here is
 // noted for its creation, and answered with ErrUnknownPartition. ErrNoDirectory: the target
-// is unknown or offline. ErrMayExist: the partition may be in a directory that is offline.
+// is unknown or offline. ErrCordoned: it takes no new logs. ErrMayExist: the partition may be in a
+// directory that is offline.
 func (m *Manager) Move(p topic.Partition, path string) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -96,6 +97,9 @@ func (m *Manager) Move(p topic.Partition, path string) error {
 		return fmt.Errorf("%w: %s", ErrNoDirectory, path)
 	}
 	live, ok := m.entry(p)
+	if target.cordoned.Load() && live.dir != target {
+		return fmt.Errorf("%w: %s", ErrCordoned, path)
+	}
 	if !ok {
 		if err := m.mayCreate(p, false); err != nil {
 			return err

@@ -21,7 +21,6 @@ func Open(cfg Config) (*Manager, error) {
 	m.mu.futures = make(map[topic.Partition]entry)
 	m.preferred = make(map[topic.Partition]*dir)
 	m.mover.init()
-	m.Reconfigure(cfg)
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.unlockAll())
@@ -33,6 +32,7 @@ func (m *Manager) open() error {
 	if err := m.addDirs(); err != nil {
 		return err
 	}
+	m.Reconfigure(m.cfg)
 	for _, d := range m.dirs {
 		if err := m.lockDir(d); err != nil {
 			return err

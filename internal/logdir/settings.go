@@ -16,6 +16,7 @@ func BrokerConfig(b *config.Broker) Config {
 	interval := func(key string) time.Duration { return milliseconds(b.Long(key)) }
 	return Config{
 		Dirs:                   b.LogDirs(),
+		Cordoned:               b.CordonedDirs(),
 		MetadataDir:            b.String("metadata.log.dir"),
 		NodeID:                 nodeIDOf(b),
 		RecoveryThreads:        b.Int("num.recovery.threads.per.data.dir"),

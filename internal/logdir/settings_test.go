@@ -62,9 +62,9 @@ func TestBrokerConfig(t *testing.T) {
 		}
 		return BrokerConfig(b)
 	}
-	got := parse("log.dirs=/a,/b", "metadata.log.dir=/m", "node.id=4")
+	got := parse("log.dirs=/a,/b", "metadata.log.dir=/m", "node.id=4", "cordoned.log.dirs=/b")
 	want := DefaultConfig()
-	want.Dirs, want.MetadataDir, want.NodeID = []string{"/a", "/b"}, "/m", 4
+	want.Dirs, want.Cordoned, want.MetadataDir, want.NodeID = []string{"/a", "/b"}, []string{"/b"}, "/m", 4
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b func() time.Time) bool { return (a == nil) == (b == nil) })); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
