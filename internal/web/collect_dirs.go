@@ -34,12 +34,7 @@ var (
 
 func writeDirs(w *metrics.Writer, m *logdir.Manager) {
 	dirs := m.Dirs()
-	each := func(f *metrics.Family, value func(*logdir.Dir) int64) {
-		w.Begin(f)
-		for i := range dirs {
-			w.Int(value(&dirs[i]), dirs[i].Path)
-		}
-	}
+	each := eachOf(w, dirs, func(d *logdir.Dir) []string { return []string{d.Path} })
 	offline := 0
 	for i := range dirs {
 		if !dirs[i].Online {
@@ -60,12 +55,7 @@ func writeDirs(w *metrics.Writer, m *logdir.Manager) {
 }
 
 func writeSpace(w *metrics.Writer, spaces []logdir.Space) {
-	each := func(f *metrics.Family, value func(*logdir.Space) int64) {
-		w.Begin(f)
-		for i := range spaces {
-			w.Int(value(&spaces[i]), spaces[i].Path)
-		}
-	}
+	each := eachOf(w, spaces, func(s *logdir.Space) []string { return []string{s.Path} })
 	each(dirTotal, func(s *logdir.Space) int64 { return s.Total })
 	each(dirFree, func(s *logdir.Space) int64 { return s.Free })
 	each(dirReserve, func(s *logdir.Space) int64 { return s.Reserve })
@@ -73,12 +63,7 @@ func writeSpace(w *metrics.Writer, spaces []logdir.Space) {
 }
 
 func writeLoading(w *metrics.Writer, p logdir.Progress) {
-	each := func(f *metrics.Family, value func(*logdir.DirProgress) int64) {
-		w.Begin(f)
-		for i := range p.Dirs {
-			w.Int(value(&p.Dirs[i]), p.Dirs[i].Path)
-		}
-	}
+	each := eachOf(w, p.Dirs, func(d *logdir.DirProgress) []string { return []string{d.Path} })
 	each(remainingLogs, func(d *logdir.DirProgress) int64 { return d.Logs - d.LogsDone })
 	each(remainingSegments, func(d *logdir.DirProgress) int64 { return d.Segments - d.SegmentsDone })
 	each(loadingLogs, func(d *logdir.DirProgress) int64 { return d.Logs })

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/logdir"
@@ -32,7 +31,6 @@ var (
 // A logState is what the samples of a partition are made of.
 type logState struct {
 	partition topic.Partition
-	number    string
 	size      int64
 	segments  int
 	offsets   *commitlog.Offsets
@@ -45,7 +43,7 @@ func Logs(m *logdir.Manager) Collector {
 		var damage damaged
 		failed := 0
 		for p, l := range m.Logs() {
-			states = append(states, logState{p, strconv.Itoa(int(p.Partition)), l.Size(), l.NumSegments(), l.Offsets()})
+			states = append(states, logState{p, l.Size(), l.NumSegments(), l.Offsets()})
 			damage.add(p, l)
 			if l.Failed() != nil {
 				failed++
@@ -63,13 +61,7 @@ func Logs(m *logdir.Manager) Collector {
 }
 
 func writeLogs(w *metrics.Writer, states []logState) {
-	each := func(f *metrics.Family, value func(*logState) int64) {
-		w.Begin(f)
-		for i := range states {
-			s := &states[i]
-			w.Int(value(s), s.partition.Topic, s.number)
-		}
-	}
+	each := eachOf(w, states, func(s *logState) []string { return partitionLabels(s.partition) })
 	each(logSize, func(s *logState) int64 { return s.size })
 	each(logStart, func(s *logState) int64 { return s.offsets.LogStart })
 	each(logEnd, func(s *logState) int64 { return s.offsets.End })

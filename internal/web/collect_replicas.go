@@ -1,8 +1,6 @@
 package web
 
 import (
-	"strconv"
-
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -44,7 +42,6 @@ var (
 // A replicaState is what the samples of a hosted partition are made of.
 type replicaState struct {
 	partition    topic.Partition
-	number       string
 	role         *replica.Role
 	minISR       int
 	offline      bool
@@ -60,7 +57,7 @@ func (s *replicaState) underMinISR() bool { return s.role.Leading && len(s.role.
 func (s *replicaState) atMinISR() bool { return s.role.Leading && len(s.role.ISR) == s.minISR }
 
 func stateOf(p *replica.Partition) replicaState {
-	s := replicaState{partition: p.ID(), number: strconv.Itoa(int(p.ID().Partition)), role: p.Role(), waitingFetch: p.Waiting()}
+	s := replicaState{partition: p.ID(), role: p.Role(), waitingFetch: p.Waiting()}
 	log, err := p.Log()
 	if s.offline = err != nil; !s.offline {
 		s.minISR = min(log.Config().MinInsyncReplicas, len(s.role.Replicas))
@@ -102,13 +99,7 @@ func writeReplicaCounts(w *metrics.Writer, states []replicaState) {
 }
 
 func writePartitions(w *metrics.Writer, states []replicaState) {
-	each := func(f *metrics.Family, value func(*replicaState) int64) {
-		w.Begin(f)
-		for i := range states {
-			s := &states[i]
-			w.Int(value(s), s.partition.Topic, s.number)
-		}
-	}
+	each := eachOf(w, states, func(s *replicaState) []string { return partitionLabels(s.partition) })
 	led := func(s *replicaState, list []int32) int64 {
 		if !s.role.Leading {
 			return 0

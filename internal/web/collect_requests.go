@@ -61,13 +61,9 @@ func Requests(s *api.Server) Collector {
 }
 
 func writeOldClients(w *metrics.Writer, list []api.OldClientCount) {
-	each := func(f *metrics.Family, value func(*api.OldClientCount) int64) {
-		w.Begin(f)
-		for i := range list {
-			c := &list[i]
-			w.Int(value(c), clip(c.ClientID), clip(c.Software), clip(c.SoftwareVersion), c.API, strconv.Itoa(int(c.Version)))
-		}
-	}
+	each := eachOf(w, list, func(c *api.OldClientCount) []string {
+		return []string{clip(c.ClientID), clip(c.Software), clip(c.SoftwareVersion), c.API, strconv.Itoa(int(c.Version))}
+	})
 	each(oldClientRequests, func(c *api.OldClientCount) int64 { return c.Requests })
 	each(oldClientConversions, func(c *api.OldClientCount) int64 { return c.Conversions })
 }
@@ -76,12 +72,7 @@ func writeOldClients(w *metrics.Writer, list []api.OldClientCount) {
 func Connections(s *wire.Server) Collector {
 	return func(w *metrics.Writer) {
 		stats := s.Stats()
-		each := func(f *metrics.Family, value func(*wire.ListenerStats) int64) {
-			w.Begin(f)
-			for i := range stats.Listeners {
-				w.Int(value(&stats.Listeners[i]), stats.Listeners[i].Name)
-			}
-		}
+		each := eachOf(w, stats.Listeners, func(l *wire.ListenerStats) []string { return []string{l.Name} })
 		each(connections, func(l *wire.ListenerStats) int64 { return int64(l.Connections) })
 		each(connectionsAccepted, func(l *wire.ListenerStats) int64 { return l.Accepted })
 		each(connectionsRefused, func(l *wire.ListenerStats) int64 { return l.Refused })

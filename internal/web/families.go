@@ -1,6 +1,11 @@
 package web
 
-import "github.com/gregor-kafka/gregor/internal/metrics"
+import (
+	"strconv"
+
+	"github.com/gregor-kafka/gregor/internal/metrics"
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
 
 // families are all that the collectors of this package write, in the order of their files.
 // doc/metrics.md lists them.
@@ -22,6 +27,26 @@ func counter(name, help string, labels ...string) *metrics.Family {
 
 func histogram(name, help string, labels ...string) *metrics.Family {
 	return family(metrics.KindHistogram, name, help, labels)
+}
+
+// eachOf returns what writes a family with a sample of every item, which has the same labels in
+// all of them.
+func eachOf[T any](w *metrics.Writer, items []T, labels func(*T) []string) func(f *metrics.Family, value func(*T) int64) {
+	texts := make([][]string, len(items))
+	for i := range items {
+		texts[i] = labels(&items[i])
+	}
+	return func(f *metrics.Family, value func(*T) int64) {
+		w.Begin(f)
+		for i := range items {
+			w.Int(value(&items[i]), texts[i]...)
+		}
+	}
+}
+
+// partitionLabels are topic and partition.
+func partitionLabels(p topic.Partition) []string {
+	return []string{p.Topic, strconv.Itoa(int(p.Partition))}
 }
 
 var scrapeSeconds = gauge("gregor_scrape_seconds", "How long it took to gather the metrics before this one.")
