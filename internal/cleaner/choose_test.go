@@ -14,9 +14,7 @@ func BenchmarkChoose(b *testing.B) {
 		s.fill(l, 2, 1)
 		s.fill(l, 2, 1)
 	}
-	c := testManagerConfig()
-	c.Threads = 0
-	m := s.start(c)
+	m := s.start(withoutThreads())
 	b.ReportAllocs()
 	for b.Loop() {
 		if m.choose(time.Now()).best == nil {

@@ -43,9 +43,7 @@ func wantLine(t *testing.T, text string, lines ...string) {
 func TestExplainWhoHoldsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		c := testManagerConfig()
-		c.Threads = 0
-		m := s.start(c)
+		m := s.start(withoutThreads())
 		config := compacted()
 		config.MinCleanableRatio = 0.5
 
@@ -99,10 +97,7 @@ func TestExplainWhoHoldsBack(t *testing.T) {
 // A cleaning under way says how far it is, and is told afterwards with what it removed.
 func TestExplainProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		l := s.add("/a", orders0, compacted())
-		s.fill(l, 10, 10)
-		m := s.start(slow())
+		_, l, m := slowCleaning(t)
 		time.Sleep(time.Second)
 		text := explained(t, m, "orders")
 		wantLine(t, text, "  next       cleaning")

@@ -21,8 +21,8 @@ func idleShelf(t *testing.T) (*shelf, *Manager) {
 func TestCleanNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := idleShelf(t)
-		c := compacted()
-		c.MinCleanableRatio, c.DeleteRetentionMs = 1, 1000
+		c := compactedOnRequest()
+		c.DeleteRetentionMs = 1000
 		l := s.add("/a", orders0, c)
 		s.fill(l, 10, 3)
 		s.append(l, "k0", "")
@@ -64,8 +64,7 @@ func TestCleanNowRefused(t *testing.T) {
 		c.Compact = false
 		s.add("/a", partition("deleted"), c)
 		f("deleted", ErrNotCompacted)
-		c = compacted()
-		c.MinCleanableRatio = 1
+		c = compactedOnRequest()
 		l := s.add("/a", partition("logs"), c)
 		s.append(l, "k", "v")
 		f("logs", ErrNothingToClean)
@@ -83,9 +82,7 @@ func TestCleanNowRefused(t *testing.T) {
 func TestCleanNowKeepsToTheLastStableOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := idleShelf(t)
-		c := compacted()
-		c.MinCleanableRatio = 1
-		l := s.add("/a", orders0, c)
+		l := s.add("/a", orders0, compactedOnRequest())
 		s.fill(l, 10, 2)
 		s.appendBatch(l, record.BuilderOptions{Producer: &record.Producer{ID: 7, Epoch: 1}, Transactional: true},
 			record.Record{Timestamp: time.Now().UnixMilli(), Key: []byte("k0"), Value: []byte("open")})
@@ -109,9 +106,7 @@ func TestCleanNowInRounds(t *testing.T) {
 		cfg := testManagerConfig()
 		cfg.DedupeBytes = 24 * 100 // 100 slots
 		m := s.start(cfg)
-		c := compacted()
-		c.MinCleanableRatio = 1
-		l := s.add("/a", orders0, c)
+		l := s.add("/a", orders0, compactedOnRequest())
 		s.fill(l, 300, 1)
 		s.fill(l, 300, 1)
 		out, err := m.CleanNow(t.Context(), orders0, false)
@@ -125,20 +120,14 @@ func TestCleanNowInRounds(t *testing.T) {
 // A forced clean waits for the task of the log, and ends with its context.
 func TestCleanNowWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		l := s.add("/a", orders0, compacted())
-		s.fill(l, 10, 10)
-		m := s.start(slow())
-		synctest.Wait()
+		s, l, m := slowCleaning(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := m.CleanNow(ctx, orders0, false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		s.append(l, "k0", "later")
-		c := compacted()
-		c.MinCleanableRatio = 1 // the thread has enough
-		l.SetConfig(c)
+		l.SetConfig(compactedOnRequest()) // the thread has enough
 		out, err := m.CleanNow(t.Context(), orders0, true)
 		must(t, err)
 		if out.FirstDirty != 100 || out.EndOffset != 101 || keyCount(t, l) != 10 {
@@ -151,9 +140,7 @@ func TestCleanNowWaits(t *testing.T) {
 func TestCleanNowAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		c := compacted()
-		c.MinCleanableRatio = 1
-		s.fill(s.add("/a", orders0, c), 10, 10)
+		s.fill(s.add("/a", orders0, compactedOnRequest()), 10, 10)
 		m := s.start(slow())
 		done := make(chan error)
 		go func() {
@@ -188,8 +175,8 @@ func TestCleanNowOfAnUncleanableLog(t *testing.T) {
 // error, and the newest value of every key.
 func TestReaderDuringCleanings(t *testing.T) {
 	s, m := idleShelf(t)
-	c := compacted()
-	c.MinCleanableRatio, c.SegmentBytes = 1, 4000
+	c := compactedOnRequest()
+	c.SegmentBytes = 4000
 	l := s.add("/a", orders0, c)
 	s.fill(l, 20, 2)
 	stop, done := make(chan struct{}), make(chan error)

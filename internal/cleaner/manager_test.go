@@ -29,9 +29,7 @@ func TestThreadCleansTheFilthiestFirst(t *testing.T) {
 		for _, l := range []*commitlog.Log{dirty, dirtier, clean} {
 			s.fill(l, 10, 10)
 		}
-		cfg := testManagerConfig()
-		cfg.Threads = 0
-		m := s.start(cfg)
+		m := s.start(withoutThreads())
 		must(t, m.checkpoints.set("/a", map[topic.Partition]int64{partition("dirty"): 100, partition("dirtier"): 50}))
 		must(t, m.checkpoints.set("/b", map[topic.Partition]int64{partition("clean"): 100}))
 		s.fill(dirty, 10, 5)
@@ -40,7 +38,7 @@ func TestThreadCleansTheFilthiestFirst(t *testing.T) {
 		if found.best == nil || found.best.log != dirtier || found.skipped[SkipNothing] != 1 {
 			t.Fatalf("got %+v", found)
 		}
-		m.Reconfigure(Config{Enabled: true, Threads: 1, DedupeBytes: cfg.DedupeBytes, LoadFactor: 0.9, BytesPerSecond: cfg.BytesPerSecond, Backoff: cfg.Backoff})
+		m.Reconfigure(testManagerConfig())
 		synctest.Wait()
 		if keyCount(t, dirtier) != 10 || keyCount(t, dirty) != 10 {
 			t.Errorf("keys: got %d and %d, want 10", keyCount(t, dirtier), keyCount(t, dirty))
@@ -65,24 +63,10 @@ func TestThreadCleansTheFilthiestFirst(t *testing.T) {
 	})
 }
 
-// slow is a configuration in which a cleaning takes a long time.
-func slow() Config {
-	c := testManagerConfig()
-	c.BytesPerSecond = 1000
-	return c
-}
-
 // A pause ends the cleaning under way, which leaves the checkpoint alone.
 func TestPauseAbortsCleaning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		l := s.add("/a", orders0, compacted())
-		s.fill(l, 10, 10)
-		m := s.start(slow())
-		synctest.Wait()
-		if got := m.states.name(orders0); got != "cleaning" {
-			t.Fatalf("state %s", got)
-		}
+		_, l, m := slowCleaning(t)
 		m.Pause(orders0)
 		if got := m.states.name(orders0); got != "paused" || m.checkpoints.get("/a", orders0) != noCheckpoint || keyCount(t, l) != 100 {
 			t.Errorf("state %s, checkpoint %d, %d keys", got, m.checkpoints.get("/a", orders0), keyCount(t, l))
@@ -147,8 +131,7 @@ func TestCheckpointIsCorrected(t *testing.T) {
 func TestRetentionOfCompactedLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		c := compacted()
-		c.MinCleanableRatio = 1 // not today
+		c := compactedOnRequest()
 		only := s.add("/a", partition("only"), c)
 		c.Delete, c.RetentionMs = true, time.Hour.Milliseconds()
 		both := s.add("/a", partition("both"), c)
@@ -206,11 +189,7 @@ func TestDisabled(t *testing.T) {
 // Other settings abort what runs and start threads anew.
 func TestReconfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		l := s.add("/a", orders0, compacted())
-		s.fill(l, 10, 10)
-		m := s.start(slow())
-		synctest.Wait()
+		_, l, m := slowCleaning(t)
 		m.Reconfigure(slow()) // the same: nothing happens
 		if got := m.Stats().Totals.Aborted; got != 0 {
 			t.Errorf("%d aborted", got)
@@ -228,11 +207,7 @@ func TestReconfigure(t *testing.T) {
 
 func TestCloseAbortsCleaning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
-		l := s.add("/a", orders0, compacted())
-		s.fill(l, 10, 10)
-		m := s.start(slow())
-		synctest.Wait()
+		_, l, m := slowCleaning(t)
 		m.Close()
 		if m.states.name(orders0) != "idle" || keyCount(t, l) != 100 {
 			t.Errorf("state %s, %d keys", m.states.name(orders0), keyCount(t, l))
@@ -277,9 +252,7 @@ func TestFailed(t *testing.T) {
 	s := newShelf(t)
 	l := s.add("/a", orders0, compacted())
 	other := s.add("/a", partition("other"), compacted())
-	cfg := testManagerConfig()
-	cfg.Threads = 0
-	m := s.start(cfg)
+	m := s.start(withoutThreads())
 	f := func(name string, l *commitlog.Log, err error, offline, uncleanable bool) {
 		t.Helper()
 		m.failed(orders0, l, "/a", err)
@@ -306,9 +279,7 @@ func TestUncleanable(t *testing.T) {
 	s := newShelf(t)
 	s.fill(s.add("/a", orders0, compacted()), 10, 2)
 	must(t, vfs.MkdirAll(s.fs, "/b", 0o755))
-	cfg := testManagerConfig()
-	cfg.Threads = 0
-	m := s.start(cfg)
+	m := s.start(withoutThreads())
 	l, _ := s.Place(orders0)
 	m.failed(orders0, l, "/a", record.ErrCorrupt)
 	if found := m.choose(time.Now()); found.best != nil || found.skipped[SkipUncleanable] != 1 {

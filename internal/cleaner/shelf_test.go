@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -79,6 +80,13 @@ func (s *shelf) failure(dir string) error {
 func compacted() commitlog.Config {
 	c := commitlog.DefaultConfig()
 	c.Compact, c.Delete, c.MinCleanableRatio = true, false, 0
+	return c
+}
+
+// compactedOnRequest is a topic that is cleaned when somebody asks for it.
+func compactedOnRequest() commitlog.Config {
+	c := compacted()
+	c.MinCleanableRatio = 1
 	return c
 }
 
@@ -174,6 +182,34 @@ func testManagerConfig() Config {
 		Enabled: true, Threads: 1, DedupeBytes: 4 << 20, LoadFactor: 0.9, BufferBytes: 512 << 10, MaxMessageBytes: 1 << 20,
 		BytesPerSecond: math.MaxFloat64, Backoff: 15 * time.Second,
 	}
+}
+
+// withoutThreads is a configuration in which nothing is cleaned that nobody asks for.
+func withoutThreads() Config {
+	c := testManagerConfig()
+	c.Threads = 0
+	return c
+}
+
+// slow is a configuration in which a cleaning takes a long time.
+func slow() Config {
+	c := testManagerConfig()
+	c.BytesPerSecond = 1000
+	return c
+}
+
+// slowCleaning has a log of 10 keys in 100 records that a thread is cleaning, for a long time.
+func slowCleaning(t testing.TB) (*shelf, *commitlog.Log, *Manager) {
+	t.Helper()
+	s := newShelf(t)
+	l := s.add("/a", orders0, compacted())
+	s.fill(l, 10, 10)
+	m := s.start(slow())
+	synctest.Wait()
+	if got := m.states.name(orders0); got != "cleaning" {
+		t.Fatalf("state %s", got)
+	}
+	return s, l, m
 }
 
 // start starts a Manager, which is closed with the test.
