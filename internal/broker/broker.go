@@ -50,7 +50,7 @@ type Broker struct {
 	directories *directoryReports
 	replicas    *replica.Manager
 	groups      *group.Coordinator
-	server      *wire.Server
+	server      atomic.Pointer[wire.Server]
 
 	started []func(context.Context) error // how to stop what has started, in order
 
@@ -255,10 +255,14 @@ func (b *Broker) follow(context.Context, *config.Broker) error {
 func (b *Broker) apply(d *metadata.Delta) {
 	for _, r := range d.Configs {
 		if b.settings.concerns(r) {
+			before := b.settings.now()
 			b.settings.load(d.After)
 			b.applyAllTopicConfigs(d.After)
 			b.cleaner.Reconfigure(cleaner.BrokerConfig(b.settings.now()))
 			b.reconfigureLogs()
+			if limitsDiffer(before, b.settings.now()) {
+				b.limitConnections()
+			}
 			break
 		}
 	}
@@ -288,21 +292,21 @@ func (b *Broker) applyAllTopicConfigs(img *metadata.Image) {
 
 func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	handler := b.newAPI()
-	b.server = wire.NewServer(wire.Config{
-		Handler:             handler,
-		MaxRequestSize:      c.Int("socket.request.max.bytes"),
-		MaxConnections:      c.Int("max.connections"),
-		MaxConnectionsPerIP: c.Int("max.connections.per.ip"),
-		IdleTimeout:         milliseconds(c.Long("connections.max.idle.ms")),
-		SendBufferBytes:     socketBuffer(c, "socket.send.buffer.bytes"),
-		ReceiveBufferBytes:  socketBuffer(c, "socket.receive.buffer.bytes"),
-		Logger:              b.logger,
+	server := wire.NewServer(wire.Config{
+		Handler:            handler,
+		MaxRequestSize:     c.Int("socket.request.max.bytes"),
+		IdleTimeout:        milliseconds(c.Long("connections.max.idle.ms")),
+		SendBufferBytes:    socketBuffer(c, "socket.send.buffer.bytes"),
+		ReceiveBufferBytes: socketBuffer(c, "socket.receive.buffer.bytes"),
+		Logger:             b.logger,
 	})
-	b.onStop(b.server.Shutdown)
+	b.onStop(server.Shutdown)
+	b.server.Store(server)
+	b.limitConnections()
 	b.collect(handler)
 	b.setState(web.Running) // before anybody can find out that it is
 	for _, l := range b.listeners {
-		b.server.Serve(l.name, l.socket)
+		server.Serve(l.name, l.socket)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -247,7 +248,7 @@ func TestManyConnections(t *testing.T) {
 	b := start(t, t.TempDir())
 	createTopic(t, admin(t, b), "t")
 	w := watch(t, b)
-	before := b.server.Connections()
+	before := b.server.Load().Connections()
 	request := dial(t, b).frame(9, produceRequest("t", -1, batch(t, strings.Repeat("x", 1000))))
 	for i := range 2000 {
 		c, err := net.Dial("tcp", b.Addr())
@@ -277,7 +278,7 @@ func TestManyConnections(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	eventually(t, "connections that are gone are forgotten", func() bool { return b.server.Connections() < before+10 })
+	eventually(t, "connections that are gone are forgotten", func() bool { return b.server.Load().Connections() < before+10 })
 	w.end(t)
 }
 
@@ -295,6 +296,33 @@ func TestConnectionLimit(t *testing.T) {
 		call[*kmsg.ApiVersionsResponse](c, 2, kmsg.NewPtrApiVersionsRequest())
 	}
 	served[0].c.Close()
-	eventually(t, "a place is free", func() bool { return b.server.Connections() < 5 })
+	eventually(t, "a place is free", func() bool { return b.server.Load().Connections() < 5 })
 	call[*kmsg.ApiVersionsResponse](dial(t, b), 2, kmsg.NewPtrApiVersionsRequest())
+}
+
+// Limits of connections change while the broker runs, and are what they were after a restart.
+func TestConnectionLimitsChange(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, dir)
+	first := dial(t, b)
+	set := func(key, value string) error {
+		t.Helper()
+		answers, err := kadm.NewClient(connect(t, b)).AlterBrokerConfigs(testContext(t), []kadm.AlterConfig{{Name: key, Value: &value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers[0].Err
+	}
+	if err := set("max.connections.per.ip", "0"); !errors.Is(err, kerr.InvalidRequest) {
+		t.Errorf("nobody may come: got %v, want %v", err, kerr.InvalidRequest)
+	}
+	if err := set("max.connections.per.ip.overrides", "127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	closedAfter(t, b, "a connection beyond the limit of its address", nil)
+	call[*kmsg.ApiVersionsResponse](first, 2, kmsg.NewPtrApiVersionsRequest())
+	stop(t, b)
+	b = start(t, dir)
+	call[*kmsg.ApiVersionsResponse](dial(t, b), 2, kmsg.NewPtrApiVersionsRequest())
+	closedAfter(t, b, "a connection beyond the limit after a restart", nil)
 }

@@ -85,7 +85,7 @@ func loadingReason(p logdir.Progress) string {
 // collect adds the metrics of the parts that Start makes behind serveWeb.
 func (b *Broker) collect(handler *api.Server) {
 	b.web.Collect(
-		web.Replicas(b.replicas, handler.Sessions), web.Requests(handler), web.Connections(b.server),
+		web.Replicas(b.replicas, handler.Sessions), web.Requests(handler), web.Connections(b.server.Load()),
 		web.Cluster(b.logs.NodeID(), b.quorum.Image), web.Groups(b.groups), web.Cleaner(b.cleaner),
 	)
 }

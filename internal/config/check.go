@@ -27,6 +27,9 @@ func (b *Broker) checkTogether() error {
 	if err := b.checkCordoned(); err != nil {
 		return err
 	}
+	if err := b.checkConnections(); err != nil {
+		return err
+	}
 	return b.Topic(nil).checkTogether()
 }
 

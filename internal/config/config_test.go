@@ -125,8 +125,23 @@ func TestParseErrors(t *testing.T) {
 	f("log.cleaner.io.buffer.load.factor=0", "log.cleaner.io.buffer.load.factor=0.0: want above 0, at most 1")
 	f("log.cleaner.min.compaction.lag.ms=10\nlog.cleaner.max.compaction.lag.ms=5", "min.compaction.lag.ms=10: want at most max.compaction.lag.ms, which is 5")
 	f("log.dirs=/a,/b\ncordoned.log.dirs=/b,/c", "cordoned.log.dirs=/c: want directories of log.dirs (/a, /b), or * for all")
+	f("max.connections.per.ip.overrides=a:1,b", "max.connections.per.ip.overrides=b: want host:count, with a count of at least 0")
+	f("max.connections.per.ip.overrides=a:-1", "max.connections.per.ip.overrides=a:-1: want host:count, with a count of at least 0")
+	f("max.connections.per.ip=0", "max.connections.per.ip=0: want at least 1 unless max.connections.per.ip.overrides names hosts")
 	f("offsets.commit.required.acks=1", "offsets.commit.required.acks=1: gregor acknowledges offsets when all in-sync replicas have them; want -1, or leave it out")
 	f("ssl.key.password=a\nssl.client.auth=b", "server.properties:2: ssl.client.auth=b: want one of required, requested, none")
+}
+
+func TestConnectionOverrides(t *testing.T) {
+	f := func(text string, want map[string]int) {
+		t.Helper()
+		got := mustParse(t, "max.connections.per.ip.overrides="+text).ConnectionOverrides()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: -want +got\n%s", text, diff)
+		}
+	}
+	f("", map[string]int{})
+	f("localhost:7, 10.0.0.1:0,::1:3,[fe80::1]:4,", map[string]int{"localhost": 7, "10.0.0.1": 0, "::1": 3, "fe80::1": 4})
 }
 
 func TestCordonedDirs(t *testing.T) {

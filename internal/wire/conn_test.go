@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"testing"
@@ -331,10 +332,10 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 }
 
 func TestConnectionLimits(t *testing.T) {
-	f := func(cfg Config) {
+	f := func(limits ConnectionLimits) {
 		t.Helper()
-		cfg.Handler = handlerFunc(echo)
-		s, addr := startServer(t, cfg)
+		s, addr := startServer(t, Config{Handler: handlerFunc(echo)})
+		s.Limit(limits)
 		a, b := dial(t, addr), dial(t, addr)
 		for i, c := range []net.Conn{a, b} {
 			c.Write(frame(int32(i), nil))
@@ -352,12 +353,15 @@ func TestConnectionLimits(t *testing.T) {
 				break
 			}
 		}
-		if n := s.Connections(); n != 2 {
+		if n := s.Stats().Listeners[0].Connections; n != 2 {
 			t.Errorf("got %d connections, want 2", n)
 		}
 	}
-	f(Config{MaxConnections: 2})
-	f(Config{MaxConnectionsPerIP: 2})
+	local := netip.MustParseAddr("127.0.0.1")
+	f(ConnectionLimits{All: 2, PerIP: 9})
+	f(ConnectionLimits{All: 9, PerIP: 2})
+	f(ConnectionLimits{All: 9, PerIP: 0, Of: map[netip.Addr]int{local: 2}})
+	f(ConnectionLimits{All: 9, PerIP: 2, Of: map[netip.Addr]int{local.Next(): 9}})
 }
 
 func TestShutdownLetsRequestsFinish(t *testing.T) {

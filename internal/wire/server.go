@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -23,15 +24,14 @@ type Handler interface {
 // A Config is the bounds of a Server. A zero field means the default, which is Kafka's
 // where Kafka has one.
 type Config struct {
-	Handler             Handler
-	MaxRequestSize      int           // socket.request.max.bytes
-	MaxConnections      int           // max.connections
-	MaxConnectionsPerIP int           // max.connections.per.ip
-	IdleTimeout         time.Duration // connections.max.idle.ms; negative: never
-	BufferBytes         int64         // all frames above 64 KiB being read or handled
-	SendBufferBytes     int           // of the socket; 0: the kernel decides
-	ReceiveBufferBytes  int           // of the socket; 0: the kernel decides
-	Logger              *slog.Logger
+	Handler            Handler
+	MaxRequestSize     int               // socket.request.max.bytes
+	Limits             *ConnectionLimits // nil: none
+	IdleTimeout        time.Duration     // connections.max.idle.ms; negative: never
+	BufferBytes        int64             // all frames above 64 KiB being read or handled
+	SendBufferBytes    int               // of the socket; 0: the kernel decides
+	ReceiveBufferBytes int               // of the socket; 0: the kernel decides
+	Logger             *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -41,8 +41,9 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	def(&c.MaxRequestSize, 100<<20)
-	def(&c.MaxConnections, 1<<31-1)
-	def(&c.MaxConnectionsPerIP, 1<<31-1)
+	if c.Limits == nil {
+		c.Limits = &ConnectionLimits{All: math.MaxInt, PerIP: math.MaxInt}
+	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = 10 * time.Minute
 	}
@@ -72,6 +73,7 @@ type Server struct {
 		listeners  []net.Listener
 		conns      map[*Conn]struct{}
 		perIP      map[netip.Addr]int
+		limits     ConnectionLimits
 		byListener map[string]*listenerCount
 	}
 }
@@ -83,6 +85,7 @@ func NewServer(cfg Config) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mu.conns = map[*Conn]struct{}{}
 	s.mu.perIP = map[netip.Addr]int{}
+	s.mu.limits = *s.cfg.Limits
 	s.mu.byListener = map[string]*listenerCount{}
 	s.wg.Go(s.reap)
 	return s
@@ -180,13 +183,6 @@ func addrOf(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// The ways in which a connection is refused.
-var (
-	errClosing          = errors.New("the server is shutting down")
-	errConnections      = errors.New("max.connections is reached")
-	errConnectionsPerIP = errors.New("max.connections.per.ip is reached")
-)
-
 // countLocked returns what is counted for a listener.
 func (s *Server) countLocked(listener string) *listenerCount {
 	count := s.mu.byListener[listener]
@@ -209,19 +205,6 @@ func (s *Server) add(c *Conn) error {
 	s.mu.conns[c] = struct{}{}
 	s.mu.perIP[c.addr]++
 	s.wg.Add(1)
-	return nil
-}
-
-// refusalLocked returns why there is no place for a connection, or nil.
-func (s *Server) refusalLocked(c *Conn) error {
-	switch {
-	case s.closing.Load():
-		return errClosing
-	case len(s.mu.conns) >= s.cfg.MaxConnections:
-		return errConnections
-	case s.mu.perIP[c.addr] >= s.cfg.MaxConnectionsPerIP:
-		return errConnectionsPerIP
-	}
 	return nil
 }
 
