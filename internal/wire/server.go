@@ -35,12 +35,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	def := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
+	if c.MaxRequestSize == 0 {
+		c.MaxRequestSize = 100 << 20
 	}
-	def(&c.MaxRequestSize, 100<<20)
 	if c.Limits == nil {
 		c.Limits = &ConnectionLimits{All: math.MaxInt, PerIP: math.MaxInt}
 	}
