@@ -381,11 +381,13 @@ func (w *crashWorld) stop() {
 
 // crashAndOpen opens what the crash left and compares.
 func (w *crashWorld) crashAndOpen() {
+	w.log.Abandon() // what the process had is gone, caches too
 	w.fs = w.survivor
 	w.later.tasks = nil
 	for w.rng.IntN(3) == 0 { // another crash, during the load
 		w.crashIn(1 + w.rng.IntN(20))
-		if _, err := Open(w.options()); err == nil {
+		if l, err := Open(w.options()); err == nil {
+			l.Abandon()
 			w.note("no crash during the load")
 			w.survivor = w.fs.CrashClone(w.rng)
 		}
