@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,22 +77,22 @@ func listening(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// httpGet asks the broker of a data directory for a path and prints the answer; with ! it
-// fails if there is one.
+// httpGet asks the broker of a data directory for a path, as curl --unix-socket does, and prints
+// the answer.
 func httpGet(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 2 {
+	if neg || len(args) != 2 {
 		ts.Fatalf("usage: http directory path")
 	}
-	c := web.NewSocketClient(ts.MkAbs(args[0]))
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	_, text, err := c.Text(ctx, args[1])
-	if err != nil {
-		fmt.Fprintln(ts.Stderr(), err)
-	}
-	if (err != nil) != neg {
-		ts.Fatalf("%s of %s: %v", args[1], args[0], err)
-	}
-	ts.Stdout().Write(text)
+	socket := filepath.Join(ts.MkAbs(args[0]), web.SocketName)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	c := http.Client{Transport: transport, Timeout: 30 * time.Second}
+	response, err := c.Get("http://gregor" + args[1])
+	ts.Check(err)
+	defer response.Body.Close()
+	_, err = io.Copy(ts.Stdout(), response.Body)
+	ts.Check(err)
 }

@@ -1,9 +1,9 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -38,14 +38,31 @@ func shortDir(t testing.TB) string {
 // samples are what /metrics answered.
 type samples map[string]*dto.MetricFamily
 
-func scrape(t *testing.T, c *web.Client) samples {
+// httpGet asks gregor.http.listener.
+func httpGet(t *testing.T, b *Broker, path string) (status int, text string) {
 	t.Helper()
-	status, text, err := c.Text(testContext(t), "/metrics")
-	if err != nil || status != http.StatusOK {
-		t.Fatalf("/metrics: %d, %v", status, err)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get("http://" + b.HTTPAddr() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func scrape(t *testing.T, b *Broker) samples {
+	t.Helper()
+	status, text := httpGet(t, b, "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("/metrics: %d", status)
 	}
 	p := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := p.TextToMetricFamilies(bytes.NewReader(text))
+	families, err := p.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
@@ -99,8 +116,6 @@ func TestMetrics(t *testing.T) {
 	if err := consumer.CommitUncommittedOffsets(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	c := web.NewHTTPClient(b.HTTPAddr())
-	defer c.Close()
 	var s samples
 	f := func(want float64, name string, labels ...string) {
 		t.Helper()
@@ -114,7 +129,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s %v = %v, want more than 0", name, labels, got)
 		}
 	}
-	s = scrape(t, c)
+	s = scrape(t, b)
 	f(3, "kafka_server_kafkaserver_brokerstate")
 	f(1, "gregor_ready")
 	f(1, "gregor_info", "cluster_id", b.ClusterID(), "node_id", "1", "version", "(devel)")
@@ -177,16 +192,13 @@ func TestHealthBeforeLoad(t *testing.T) {
 	}
 	defer stop(t, b)
 	b.setState(web.Recovery)
-	client := web.NewHTTPClient(b.HTTPAddr())
-	defer client.Close()
-	status, text, err := client.Text(testContext(t), "/health")
-	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(text), "loading logs: 0 of 0") {
-		t.Errorf("/health: got %d %s, %v", status, text, err)
+	if status, text := httpGet(t, b, "/health"); status != http.StatusServiceUnavailable || !strings.Contains(text, "loading logs: 0 of 0") {
+		t.Errorf("/health: got %d %s", status, text)
 	}
-	if err := client.Get(testContext(t), "/health/live", nil); err != nil {
-		t.Errorf("/health/live: %v", err)
+	if status, text := httpGet(t, b, "/health/live"); status != http.StatusOK {
+		t.Errorf("/health/live: got %d %s", status, text)
 	}
-	s := scrape(t, client)
+	s := scrape(t, b)
 	if got := s.value("kafka_server_kafkaserver_brokerstate"); got != 2 {
 		t.Errorf("state %v, want 2", got)
 	}

@@ -78,12 +78,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, answe
 	return json.Unmarshal(text, answer)
 }
 
-// Text asks for a path and returns the answer as it is, with its status: /metrics and
-// /health.
-func (c *Client) Text(ctx context.Context, path string) (status int, text []byte, err error) {
-	return c.exchange(ctx, http.MethodGet, path, nil)
-}
-
+// exchange returns the answer as it is, with its status.
 func (c *Client) exchange(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {

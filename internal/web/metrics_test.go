@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 // scrape asks for /metrics and reads the answer as Prometheus does.
 func scrape(t *testing.T, c *Client) map[string]*dto.MetricFamily {
 	t.Helper()
-	status, text, err := c.Text(t.Context(), "/metrics")
+	status, text, err := c.exchange(t.Context(), http.MethodGet, "/metrics", nil)
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("got %d, %v", status, err)
 	}

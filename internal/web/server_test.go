@@ -302,7 +302,7 @@ func TestHealth(t *testing.T) {
 	c := serveTCP(t, s)
 	f := func(path string, wantStatus int, want string) {
 		t.Helper()
-		status, text, err := c.Text(t.Context(), path)
+		status, text, err := c.exchange(t.Context(), http.MethodGet, path, nil)
 		if err != nil || status != wantStatus {
 			t.Errorf("%s: got %d, %v, want %d", path, status, err, wantStatus)
 		}
