@@ -54,9 +54,6 @@ type Conn struct {
 // Software is what a client says about itself with ApiVersions.
 type Software struct{ Name, Version string }
 
-// Listener returns the name of the listener the connection came in by.
-func (c *Conn) Listener() string { return c.listener }
-
 // RemoteAddr returns the client's address.
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 

@@ -102,13 +102,6 @@ func (s *Server) Serve(name string, ln net.Listener) {
 	s.wg.Go(func() { s.accept(name, ln) })
 }
 
-// Connections returns how many connections are open.
-func (s *Server) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.mu.conns)
-}
-
 func (s *Server) accept(name string, ln net.Listener) {
 	for {
 		nc, err := ln.Accept()
