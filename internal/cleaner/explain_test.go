@@ -94,6 +94,34 @@ func TestExplainWhoHoldsBack(t *testing.T) {
 	})
 }
 
+// What is missing until the ratio is reached.
+func TestExplainRatio(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		m := s.start(withoutThreads())
+		c := compacted()
+		c.MinCleanableRatio = 0.5
+		l := s.add("/a", orders0, c)
+		f := func(want string) {
+			t.Helper()
+			wantLine(t, explained(t, m, "orders"), "  ratio      "+want)
+		}
+		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		s.append(l, "k", "v") // active, so that it is held back
+		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		must(t, l.Roll())
+		f("1.00 dirty, limit 0.50 (min.cleanable.dirty.ratio)")
+		must(t, m.checkpoints.set("/a", map[topic.Partition]int64{orders0: 1}))
+		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): 71 B more to go")
+		c.MinCleanableRatio = 0
+		l.SetConfig(c)
+		f("0.00 dirty, limit 0.00 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		c.MinCleanableRatio = 1
+		l.SetConfig(c)
+		f("0.00 dirty, limit 1.00 (min.cleanable.dirty.ratio)")
+	})
+}
+
 // A cleaning under way says how far it is, and is told afterwards with what it removed.
 func TestExplainProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,10 @@ func (p *PartitionReport) limitText(now time.Time) string {
 
 func (p *PartitionReport) ratioText() string {
 	s := fmt.Sprintf("%.2f dirty, limit %.2f (min.cleanable.dirty.ratio)", p.DirtyRatio, p.MinDirtyRatio)
-	if p.MissingBytes > 0 {
+	switch {
+	case p.MissingBytes == 1: // nothing is clean, or the limit is 0
+		s += ": the next segment that is not held back is enough"
+	case p.MissingBytes > 1:
 		s += fmt.Sprintf(": %s more to go", bytesText(p.MissingBytes))
 	}
 	return s
