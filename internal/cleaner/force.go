@@ -79,11 +79,10 @@ func (m *Manager) cleanRounds(ctx context.Context, cleaner *Cleaner, p topic.Par
 		}
 		goal := c.plan.FirstUncleanable
 		out, err := m.clean(cleaner, c)
-		if sum == nil {
-			sum = out
-		} else {
-			sum.then(out)
+		if sum != nil {
+			out = sum.then(out)
 		}
+		sum = out
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 			err = ErrAborted
 		}
@@ -92,7 +91,7 @@ func (m *Manager) cleanRounds(ctx context.Context, cleaner *Cleaner, p topic.Par
 		}
 		m.mu.Lock()
 		delete(m.mu.uncleanable[c.dir], p)
-		m.mu.history[p] = sum
+		m.mu.history[p], m.mu.lastForced = sum, sum
 		m.mu.Unlock()
 		if from = out.EndOffset; from >= goal {
 			return sum, nil

@@ -99,20 +99,77 @@ func TestCleanNowKeepsToTheLastStableOffset(t *testing.T) {
 	})
 }
 
-// A map that is too small for the keys makes several rounds, which count as one cleaning.
+// A map that is too small for the keys makes several rounds, which count as one cleaning. What is
+// told of the first ones does not change under its reader.
 func TestCleanNowInRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		cfg := testManagerConfig()
-		cfg.DedupeBytes = 24 * 100 // 100 slots
+		cfg.DedupeBytes, cfg.BytesPerSecond = 24*100, 10_000 // 100 slots
 		m := s.start(cfg)
 		l := s.add("/a", orders0, compactedOnRequest())
 		s.fill(l, 300, 1)
 		s.fill(l, 300, 1)
-		out, err := m.CleanNow(t.Context(), orders0, false)
-		must(t, err)
+		told := make(map[*Outcome]Outcome)
+		listen := func() {
+			r, err := m.Explain("orders")
+			must(t, err)
+			if last := r.Partitions[0].Last; last != nil && told[last] == (Outcome{}) {
+				told[last] = *last
+			}
+		}
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		var out *Outcome
+		done := make(chan error)
+		go func() {
+			var err error
+			out, err = m.CleanNow(t.Context(), orders0, false)
+			done <- err
+		}()
+		for cleaning := true; cleaning; {
+			select {
+			case <-ticker.C:
+				listen()
+			case err := <-done:
+				must(t, err)
+				cleaning = false
+			}
+		}
 		if keyCount(t, l) != 300 || out.Rounds < 6 || out.FirstDirty != 0 || out.EndOffset != 600 || out.Removed.Superseded != 300 {
 			t.Errorf("%d keys, outcome %+v", keyCount(t, l), out)
+		}
+		if len(told) < 3 {
+			t.Errorf("told of %d rounds", len(told))
+		}
+		for last, was := range told {
+			if *last != was {
+				t.Errorf("told of %+v, which is %+v now", was, *last)
+			}
+		}
+	})
+}
+
+// The last cleaning that was asked for counts among the last ones, also without threads.
+func TestCleanNowInStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		l := s.add("/a", orders0, compactedOnRequest())
+		s.fill(l, 10, 10)
+		cfg := withoutThreads()
+		cfg.BytesPerSecond = 1000
+		m := s.start(cfg)
+		if got := m.Stats(); got.RecopyRatio != 0 || got.MaxCleanTime != 0 || got.MaxUtilization != 0 {
+			t.Errorf("before: %+v", got)
+		}
+		out, err := m.CleanNow(t.Context(), orders0, false)
+		must(t, err)
+		got := m.Stats()
+		if want := float64(out.BytesWritten) / float64(out.BytesRead); got.RecopyRatio != want || want <= 0 {
+			t.Errorf("%v of what was read was written, want %v", got.RecopyRatio, want)
+		}
+		if got.MaxCleanTime.Milliseconds() != out.TookMs || out.TookMs == 0 || got.MaxUtilization != out.MapUtilization {
+			t.Errorf("%+v of %+v", got, out)
 		}
 	})
 }

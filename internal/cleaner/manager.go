@@ -64,6 +64,7 @@ type Manager struct {
 		closed      bool
 		uncleanable map[string]map[topic.Partition]error // by directory
 		history     map[topic.Partition]*Outcome         // of the last cleaning
+		lastForced  *Outcome
 		totals      Totals
 		lastChoice  choice
 	}

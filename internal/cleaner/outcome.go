@@ -9,7 +9,7 @@ import (
 )
 
 // An Outcome says how a cleaning ended, or several of one log, one behind the other, that
-// somebody asked for.
+// somebody asked for. It does not change.
 type Outcome struct {
 	Partition string    `json:"partition"`
 	Started   time.Time `json:"started"`
@@ -75,8 +75,8 @@ func newOutcome(c *cleaning, r *Result, before, after int64, ended time.Time, er
 	return out
 }
 
-// then adds a cleaning that followed.
-func (o *Outcome) then(next *Outcome) {
+// then returns the outcome of a cleaning and one that followed.
+func (o Outcome) then(next *Outcome) *Outcome {
 	took := float64(o.TookMs)*o.Rate + float64(next.TookMs)*next.Rate
 	o.TookMs += next.TookMs
 	if o.TookMs > 0 {
@@ -92,6 +92,7 @@ func (o *Outcome) then(next *Outcome) {
 	o.MapUtilization = max(o.MapUtilization, next.MapUtilization)
 	o.Damaged = next.Damaged
 	o.Removed.add(next.Removed)
+	return &o
 }
 
 // Totals count cleanings since the start.

@@ -7,7 +7,7 @@ type Stats struct {
 	Threads     []ThreadStats
 	DeadThreads int // configured and not alive (DeadThreadCount)
 
-	// Of the last cleaning of each thread, as in Kafka.
+	// Of the last cleaning of each thread, as in Kafka, and the last that somebody asked for.
 	RecopyRatio    float64       // bytes written for each byte read (cleaner-recopy-percent)
 	MaxCleanTime   time.Duration // max-clean-time-secs
 	MaxUtilization float64       // of the offset map (max-buffer-utilization-percent)
@@ -50,17 +50,20 @@ func (m *Manager) Stats() Stats {
 	for dir, partitions := range m.mu.uncleanable {
 		s.Uncleanable[dir] = len(partitions)
 	}
-	pool := m.mu.pool
+	pool, last := m.mu.pool, []*Outcome{m.mu.lastForced}
 	m.mu.Unlock()
 	if pool != nil {
 		s.addThreads(pool, now)
+		for _, t := range pool.threads {
+			last = append(last, t.last.Load())
+		}
 	}
+	s.addOutcomes(last)
 	m.addUncleanable(&s, now)
 	return s
 }
 
 func (s *Stats) addThreads(p *pool, now time.Time) {
-	var read, written int64
 	for _, t := range p.threads {
 		stats := ThreadStats{Alive: t.alive.Load()}
 		if c := t.atWork.Load(); c != nil {
@@ -70,7 +73,14 @@ func (s *Stats) addThreads(p *pool, now time.Time) {
 			s.DeadThreads++
 		}
 		s.Threads = append(s.Threads, stats)
-		if out := t.last.Load(); out != nil {
+	}
+}
+
+// addOutcomes adds the last cleanings; nil stands for none.
+func (s *Stats) addOutcomes(last []*Outcome) {
+	var read, written int64
+	for _, out := range last {
+		if out != nil {
 			read += out.BytesRead
 			written += out.BytesWritten
 			s.MaxCleanTime = max(s.MaxCleanTime, time.Duration(out.TookMs)*time.Millisecond)

@@ -17,7 +17,7 @@ const (
 
 var (
 	cleanerDead           = gauge(cleanerMetrics+"deadthreadcount", "Threads of the cleaner that ended and should not have.")
-	cleanerRecopy         = gauge(cleanerMetrics+"cleaner_recopy_percent", "Bytes written for 100 bytes read, of the last cleaning of each thread.")
+	cleanerRecopy         = gauge(cleanerMetrics+"cleaner_recopy_percent", "Bytes written for 100 bytes read, of the last cleaning of each thread and the last that was asked for.")
 	cleanerMaxTime        = gauge(cleanerMetrics+"max_clean_time_secs", "The longest of these cleanings.")
 	cleanerUtilization    = gauge(cleanerMetrics+"max_buffer_utilization_percent", "The fullest offset map of these cleanings.")
 	cleanerMaxDelay       = gauge(cleanerMetrics+"max_compaction_delay_secs", "The longest time by which a log exceeds max.compaction.lag.ms.")
