@@ -39,15 +39,15 @@ func ParseName(name string) (base int64, kind Kind, suffix string, ok bool) {
 	if !found {
 		return 0, "", "", false
 	}
-	base, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || base < 0 || digits[0] == '+' {
+	n, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	if err != nil {
 		return 0, "", "", false
 	}
 	rest = "." + rest
 	for _, kind := range kinds {
 		suffix, found := strings.CutPrefix(rest, string(kind))
 		if found && (suffix == "" || suffix[0] == '.') {
-			return base, kind, suffix, true
+			return int64(n), kind, suffix, true
 		}
 	}
 	return 0, "", "", false

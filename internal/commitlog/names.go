@@ -30,6 +30,6 @@ func parseSnapshotName(name string) (int64, bool) {
 // parseOffset returns the offset that a name begins with: all before the first dot.
 func parseOffset(name string) (int64, bool) {
 	digits, _, _ := strings.Cut(name, ".")
-	offset, err := strconv.ParseInt(digits, 10, 64)
-	return offset, err == nil && offset >= 0
+	offset, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	return int64(offset), err == nil
 }

@@ -104,13 +104,13 @@ func parseSnapshotName(name string) (end int64, epoch int32, ok bool) {
 		return 0, 0, false
 	}
 	end, ok = parseOffset(offset)
-	e, err := strconv.ParseInt(rest, 10, 32)
+	e, err := strconv.ParseUint(rest, 10, 31)
 	return end, int32(e), ok && err == nil
 }
 
 func parseOffset(digits string) (int64, bool) {
-	offset, err := strconv.ParseInt(digits, 10, 64)
-	return offset, err == nil && offset >= 0 && digits[0] != '+'
+	offset, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	return int64(offset), err == nil
 }
 
 // Suffixes of directories that are no live partition.

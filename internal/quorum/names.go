@@ -34,8 +34,8 @@ func parseSegment(name string) (base int64, ok bool) {
 	if !ok || len(digits) < 20 {
 		return 0, false
 	}
-	base, err := strconv.ParseInt(digits, 10, 64)
-	return base, err == nil && base >= 0
+	n, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	return int64(n), err == nil
 }
 
 // A snapshotID names a snapshot: the state before endOffset, which is the first offset of a
@@ -55,9 +55,9 @@ func parseSnapshotID(s string) (id snapshotID, ok bool) {
 	if !ok || len(offset) < 20 || len(epoch) < 10 {
 		return id, false
 	}
-	o, err1 := strconv.ParseInt(offset, 10, 64)
-	e, err2 := strconv.ParseInt(epoch, 10, 32)
-	return snapshotID{o, int32(e)}, err1 == nil && err2 == nil && o >= 0 && e >= 0
+	o, err1 := strconv.ParseUint(offset, 10, 63)
+	e, err2 := strconv.ParseUint(epoch, 10, 31)
+	return snapshotID{int64(o), int32(e)}, err1 == nil && err2 == nil
 }
 
 // parseCheckpoint returns the id in the name of a checkpoint.

@@ -43,8 +43,8 @@ func ParsePartition(dir string) (Partition, error) {
 	if i <= 0 || i == len(dir)-1 {
 		return Partition{}, fmt.Errorf("%q is not a partition directory: want topic-partition", dir)
 	}
-	n, err := strconv.ParseInt(dir[i+1:], 10, 32)
-	if err != nil || n < 0 {
+	n, err := strconv.ParseUint(dir[i+1:], 10, 31) // which takes no sign
+	if err != nil {
 		return Partition{}, fmt.Errorf("%q is not a partition directory: %q is not a partition number", dir, dir[i+1:])
 	}
 	return Partition{dir[:i], int32(n)}, nil

@@ -15,7 +15,7 @@ func TestParsePartition(t *testing.T) {
 	}
 	f("orders-0", Partition{"orders", 0})
 	f("a-b.c-2147483647", Partition{"a-b.c", 2147483647})
-	for _, bad := range []string{"", "-", "-1", "orders", "orders-", "orders-x", "orders-2147483648", "orders--1x"} {
+	for _, bad := range []string{"t-+0", "", "-", "-1", "orders", "orders-", "orders-x", "orders-2147483648", "orders--1x"} {
 		if got, err := ParsePartition(bad); err == nil {
 			t.Errorf("ParsePartition(%q) = %v, want an error", bad, got)
 		}
@@ -28,7 +28,7 @@ func TestValidateName(t *testing.T) {
 			t.Errorf("ValidateName(%q) = %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "a b", "ä", "a/b", "a\x00", strings.Repeat("x", 250)} {
+	for _, bad := range []string{"t-+0", "", ".", "..", "a b", "ä", "a/b", "a\x00", strings.Repeat("x", 250)} {
 		if ValidateName(bad) == nil {
 			t.Errorf("ValidateName(%q) = nil", bad)
 		}
