@@ -44,8 +44,8 @@ var onlyImports = map[string][]string{
 // storage lists the packages that keep bytes. They import each other, the standard
 // library and storageLibraries.
 var storage = []string{
-	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "vfs", "record", "internal/checkpoint",
-	"internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
+	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "record",
+	"internal/checkpoint", "internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
 }
 
 var storageLibraries = []string{

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -26,6 +27,8 @@ type flusher struct {
 	// Invariant: recoveryPoint <= End.
 	recoveryPoint atomic.Int64
 	lastFlush     atomic.Int64 // ms
+
+	times atomic.Pointer[metrics.Histogram] // nil: nobody wants to know
 }
 
 // RecoveryPoint returns the offset up to which nothing needs checking after a crash. Write
@@ -34,6 +37,10 @@ func (l *Log) RecoveryPoint() int64 { return l.flush.recoveryPoint.Load() }
 
 // LastFlush returns when the log was last flushed or opened.
 func (l *Log) LastFlush() time.Time { return time.UnixMilli(l.flush.lastFlush.Load()) }
+
+// ObserveFlushes makes h count how long each sync takes that has anything to write, from now on
+// (Kafka class LogFlushStats).
+func (l *Log) ObserveFlushes(h *metrics.Histogram) { l.flush.times.Store(h) }
 
 // FlushTo returns when all records below offset are on disk. Callers at the same time
 // share syncs. An error poisons the log: after a failed sync nobody knows what is on disk.
@@ -192,7 +199,12 @@ func (l *Log) syncSealed() error {
 }
 
 func (l *Log) do(j *syncJob) error {
-	if err := l.run(j); err != nil {
+	began := metrics.StartStopwatch()
+	err := l.run(j)
+	if h := l.flush.times.Load(); h != nil && j.end > l.RecoveryPoint() {
+		h.Observe(began.Elapsed())
+	}
+	if err != nil {
 		return err
 	}
 	l.finish(j)

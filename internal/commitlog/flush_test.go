@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -29,6 +30,33 @@ func TestFlushMessages(t *testing.T) {
 	must(t, l.FlushTo(1000)) // beyond the end: all there is
 	if l.RecoveryPoint() != 4 {
 		t.Errorf("recovery point %d, want 4", l.RecoveryPoint())
+	}
+}
+
+// A sync counts if there was anything to write.
+func TestObserveFlushes(t *testing.T) {
+	l := openLog(t, testOptions(vfs.NewMem()))
+	var times metrics.Histogram
+	l.ObserveFlushes(&times)
+	f := func(want int64) {
+		t.Helper()
+		if got := times.Count(); got != want {
+			t.Errorf("%d syncs, want %d", got, want)
+		}
+	}
+	must(t, l.Flush())
+	f(0)
+	mustAppend(t, l, spec{}.build(t))
+	must(t, l.FlushTo(1))
+	f(1)
+	must(t, l.FlushTo(1))
+	must(t, l.Flush())
+	f(1)
+	mustAppend(t, l, spec{}.build(t))
+	must(t, l.Roll())
+	must(t, l.Flush()) // the segment that was rolled may be synced before it
+	if got := times.Count(); got < 2 || got > 3 {
+		t.Errorf("%d syncs, want 2 or 3", got)
 	}
 }
 

@@ -94,7 +94,7 @@ func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commi
 	if err := m.cfg.Cleaner.Forget(d.path, p); err != nil { // of an earlier one, which was put aside
 		return nil, err
 	}
-	l, err := commitlog.Open(m.logOptions(d, p, topicID, c))
+	l, err := m.openLog(m.logOptions(d, p, topicID, c))
 	if err != nil {
 		return nil, err
 	}

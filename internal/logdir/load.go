@@ -265,7 +265,7 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 	if o.Clean = d.startedClean; o.Clean {
 		o.CleanState = d.cleanState(p)
 	}
-	return commitlog.Open(o)
+	return l.m.openLog(o)
 }
 
 // isDamage reports whether the bytes of a log are wrong, not the disk. What a log can bound by itself
@@ -314,6 +314,15 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		Disk:                 &d.disk,
 		OnFailure:            func(err error) { m.failSoon(d, err) },
 	}
+}
+
+// openLog opens a log whose syncs count.
+func (m *Manager) openLog(o commitlog.Options) (*commitlog.Log, error) {
+	l, err := commitlog.Open(o)
+	if err == nil {
+		l.ObserveFlushes(&m.flushTimes)
+	}
+	return l, err
 }
 
 // putAside renames a partition that does not belong to this broker.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -37,6 +38,7 @@ type Manager struct {
 	live          liveSettings
 	lastScrub     atomic.Pointer[ScrubReport]
 	scrubbing     scrubMeter
+	flushTimes    metrics.Histogram
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and
@@ -89,6 +91,9 @@ func (m *Manager) Log(p topic.Partition) *commitlog.Log {
 	e, _ := m.entry(p)
 	return e.log
 }
+
+// FlushTimes are those of the syncs of all logs.
+func (m *Manager) FlushTimes() *metrics.Histogram { return &m.flushTimes }
 
 // DirectoryID returns the id of the directory that a partition's log is in.
 func (m *Manager) DirectoryID(p topic.Partition) (id uuid.UUID, ok bool) {

@@ -341,11 +341,15 @@ func TestTasks(t *testing.T) {
 		if l.RecoveryPoint() == 5 {
 			t.Error("flushed before flush.ms")
 		}
+		before := m.FlushTimes().Count()
 		wait(5 * time.Second)
 		f(36, highWatermarks, "1, orders 0 5")
 		wait(35 * time.Second)
 		if l.RecoveryPoint() != 5 {
 			t.Errorf("recovery point: got %d after flush.ms, want 5", l.RecoveryPoint())
+		}
+		if got := m.FlushTimes().Count(); got != before+1 {
+			t.Errorf("%d syncs were counted, want one more than %d", got, before)
 		}
 		if err := m.Delete(orders0); err != nil {
 			t.Fatal(err)

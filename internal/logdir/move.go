@@ -163,7 +163,7 @@ func (m *Manager) beginMove(p topic.Partition, live entry, target *dir) error {
 	}
 	o := m.logOptions(target, p, live.log.TopicID(), live.log.Config())
 	o.Dir = target.file(name)
-	l, err := commitlog.Open(o)
+	l, err := m.openLog(o)
 	if err != nil {
 		m.failSoon(target, err)
 		return err
@@ -334,7 +334,7 @@ func (l *loading) loadFuture(d *dir, at location) error {
 	o.Dir, o.Clean = at.path, d.startedClean
 	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
 	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
-	log, err := commitlog.Open(o)
+	log, err := m.openLog(o)
 	if err == nil && log.Offsets().End > live.log.Offsets().End {
 		err = log.TruncateTo(live.log.Offsets().End)
 	}

@@ -24,6 +24,7 @@ var (
 	logsLeftOut = gauge("gregor_partitions_without_samples",
 		"Partitions that have no samples of their own, because there are more than 100000.")
 
+	flushTimes = histogram("kafka_log_logflushstats_logflushrateandtimems", "Milliseconds that syncs of logs took.")
 	logsFailed = gauge("gregor_logs_failed",
 		"Logs that refuse appends because a write or sync failed, until the broker starts again.")
 )
@@ -53,6 +54,8 @@ func Logs(m *logdir.Manager) Collector {
 		w.Single(logsLeftOut, int64(max(0, len(states)-partitionsMax)))
 		writeLogs(w, states[:min(len(states), partitionsMax)])
 		w.Single(logsFailed, int64(failed))
+		w.Begin(flushTimes)
+		w.Histogram(m.FlushTimes())
 		damage.write(w)
 		writeScrub(w, m.ScrubProgress(), m.LastScrub())
 		writeDirs(w, m)
