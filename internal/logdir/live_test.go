@@ -3,12 +3,48 @@ package logdir
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
+
+// Producer ids are counted once a minute, those that have expired not.
+func TestProducerCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := DefaultConfig()
+		c.FS, c.Dirs, c.ProducerIDExpiration = vfs.NewMem(), []string{"/a"}, 30*time.Minute
+		m := mustLoad(t, c)
+		m.Start(t.Context())
+		for id, p := range []topic.Partition{orders0, orders1, orders1} {
+			l := m.Log(p)
+			if l == nil {
+				l = mustCreate(t, m, p)
+			}
+			b := record.NewBuilder(record.BuilderOptions{Producer: &record.Producer{ID: int64(id)}})
+			if err := b.Append(record.Record{Timestamp: time.Now().UnixMilli(), Value: []byte("v")}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.AppendAsLeader(b.Build(), 0, commitlog.AppendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f := func(after time.Duration, want int64) {
+			t.Helper()
+			time.Sleep(after)
+			if got := m.ProducerCount(); got != want {
+				t.Errorf("%d producer ids, want %d", got, want)
+			}
+		}
+		f(0, 0)
+		f(2*time.Minute, 3)
+		f(time.Hour, 0)
+		mustClose(t, m)
+	})
+}
 
 // What may change at run time is in force at once, for logs that are open and for new ones.
 func TestReconfigure(t *testing.T) {

@@ -39,6 +39,7 @@ type Manager struct {
 	lastScrub     atomic.Pointer[ScrubReport]
 	scrubbing     scrubMeter
 	flushTimes    metrics.Histogram
+	producerCount atomic.Int64
 
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and

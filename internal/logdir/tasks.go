@@ -29,6 +29,7 @@ func (m *Manager) Start(ctx context.Context) {
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
 	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)
+	m.every(ctx, producerCountInterval, func(time.Time) { m.countProducers() })
 	m.every(ctx, m.cfg.RecoveryPointInterval, func(time.Time) { m.checkpointAll(recoveryPoints) })
 	m.every(ctx, m.cfg.LogStartInterval, func(time.Time) { m.checkpointAll(logStarts) })
 	m.every(ctx, m.cfg.HighWatermarkInterval, func(time.Time) { m.checkpointAll(highWatermarks) })
@@ -36,6 +37,10 @@ func (m *Manager) Start(ctx context.Context) {
 
 // idleInterval is how often files and indexes that nobody used are closed and dropped.
 const idleInterval = time.Minute
+
+// producerCountInterval is how often producer ids are counted. Who asks for the number does not do
+// it: a log that waits for its disk would keep them waiting.
+const producerCountInterval = time.Minute
 
 // moverThreads is how many goroutines copy. With one directory there is nowhere to move to.
 func (m *Manager) moverThreads() int {
@@ -120,3 +125,14 @@ func (m *Manager) expireProducers(now time.Time) {
 		l.ExpireProducers(now)
 	}
 }
+
+func (m *Manager) countProducers() {
+	count := 0
+	for _, l := range m.Logs() {
+		count += len(l.Producers())
+	}
+	m.producerCount.Store(int64(count))
+}
+
+// ProducerCount returns how many producer ids all logs knew at the last count, which is one a minute.
+func (m *Manager) ProducerCount() int64 { return m.producerCount.Load() }

@@ -24,6 +24,8 @@ var (
 	logsLeftOut = gauge("gregor_partitions_without_samples",
 		"Partitions that have no samples of their own, because there are more than 100000.")
 
+	producerCount = gauge("kafka_server_replicamanager_produceridcount",
+		"Producer ids that the logs know, as of the last count, which is one a minute.")
 	flushTimes = histogram("kafka_log_logflushstats_logflushrateandtimems", "Milliseconds that syncs of logs took.")
 	logsFailed = gauge("gregor_logs_failed",
 		"Logs that refuse appends because a write or sync failed, until the broker starts again.")
@@ -54,6 +56,7 @@ func Logs(m *logdir.Manager) Collector {
 		w.Single(logsLeftOut, int64(max(0, len(states)-partitionsMax)))
 		writeLogs(w, states[:min(len(states), partitionsMax)])
 		w.Single(logsFailed, int64(failed))
+		w.Single(producerCount, m.ProducerCount())
 		w.Begin(flushTimes)
 		w.Histogram(m.FlushTimes())
 		damage.write(w)

@@ -88,6 +88,7 @@ func TestSamplesOfPartitions(t *testing.T) {
 	f(1, "kafka_server_replicamanager_leadercount 12")
 	f(1, "kafka_controller_kafkacontroller_globalpartitioncount 12")
 	f(1, "gregor_partitions_without_samples 0")
+	f(1, "kafka_server_replicamanager_produceridcount 0")
 	f(1, "kafka_log_logflushstats_logflushrateandtimems_count 0")
 }
 
