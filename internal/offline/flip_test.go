@@ -27,6 +27,18 @@ type target struct {
 
 func targets(t *testing.T, mem *vfs.Mem, dir string) (list []target, total int) {
 	t.Helper()
+	eachFile(t, mem, dir, func(path string, data []byte) {
+		if kind, base := classify(path); kind == logFile {
+			list = append(list, target{path, data, spansOf(t, mem, path, base)})
+			total += len(data)
+		}
+	})
+	return list, total
+}
+
+// eachFile calls visit for the files in a directory and below it that have anything in them.
+func eachFile(t *testing.T, mem *vfs.Mem, dir string, visit func(path string, data []byte)) {
+	t.Helper()
 	entries, err := mem.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -34,25 +46,38 @@ func targets(t *testing.T, mem *vfs.Mem, dir string) (list []target, total int) 
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if e.IsDir() {
-			inner, n := targets(t, mem, path)
-			list, total = append(list, inner...), total+n
-			continue
-		}
-		kind, base := classify(path)
-		if kind != logFile {
+			eachFile(t, mem, path, visit)
 			continue
 		}
 		data, err := vfs.ReadFile(mem, path, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(data) == 0 {
-			continue
+		if len(data) > 0 {
+			visit(path, data)
 		}
-		list = append(list, target{path, data, spansOf(t, mem, path, base)})
-		total += len(data)
 	}
-	return list, total
+}
+
+// seedOfFlips returns what -flip.seed says, or a new seed.
+func seedOfFlips(t *testing.T) uint64 {
+	t.Helper()
+	seed := *flipSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	return seed
+}
+
+// checkFlipped checks the directory of a file that has one bit flipped meanwhile.
+func checkFlipped(t *testing.T, mem *vfs.Mem, path string, data []byte, at int64, bit int) []Finding {
+	t.Helper()
+	flipped := bytes.Clone(data)
+	flipped[at] ^= 1 << bit
+	mustWrite(t, mem, path, flipped)
+	defer mustWrite(t, mem, path, data)
+	return mustCheck(t, readOnly{mem}, filepath.Dir(path)).Findings
 }
 
 func spansOf(t *testing.T, mem *vfs.Mem, path string, base int64) (spans [][2]int64) {
@@ -81,11 +106,7 @@ func spansOf(t *testing.T, mem *vfs.Mem, path string, base int64) (spans [][2]in
 // holds for the epoch of a batch in front of messages of an old format, which have none and
 // made the broker forget the epochs before them.
 func TestCheckNamesAFlippedBit(t *testing.T) {
-	seed := *flipSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed := seedOfFlips(t)
 	for _, set := range []string{"kafka-0.10.2.2", "kafka-1.1.1-mixed", "kafka-4.4.0-kraft"} {
 		t.Run(set, func(t *testing.T) {
 			_, mem := unpack(t, set)
@@ -110,14 +131,10 @@ func TestCheckNamesAFlippedBit(t *testing.T) {
 
 func flip(t *testing.T, mem *vfs.Mem, l *target, at int64, bit int) {
 	t.Helper()
-	data := bytes.Clone(l.data)
-	data[at] ^= 1 << bit
-	mustWrite(t, mem, l.path, data)
-	defer mustWrite(t, mem, l.path, l.data)
 	i := slices.IndexFunc(l.spans, func(s [2]int64) bool { return s[0] <= at && at < s[1] })
 	sp := l.spans[i]
-	r := mustCheck(t, readOnly{mem}, filepath.Dir(l.path))
-	for _, f := range r.Findings {
+	findings := checkFlipped(t, mem, l.path, l.data, at, bit)
+	for _, f := range findings {
 		if f.File == l.path && sp[0] <= f.Position && f.Position < sp[1] {
 			return
 		}
@@ -126,7 +143,7 @@ func flip(t *testing.T, mem *vfs.Mem, l *target, at int64, bit int) {
 		return
 	}
 	t.Errorf("%s: bit %d of byte %d, byte %d of the batch %v, size %d: not found; findings %v",
-		l.path, bit, at, at-sp[0], sp, len(l.data), r.Findings)
+		l.path, bit, at, at-sp[0], sp, len(l.data), findings)
 }
 
 // hasRoom reports whether a batch of a compacted log may be moved without a contradiction.

@@ -22,38 +22,22 @@ type victim struct {
 }
 
 // victims returns the files of a directory that have anything in them, by kind.
-func victims(t *testing.T, mem *vfs.Mem, dir string, byKind map[fileKind][]victim) {
+func victims(t *testing.T, mem *vfs.Mem, dir string) map[fileKind][]victim {
 	t.Helper()
-	entries, err := mem.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			victims(t, mem, path, byKind)
-			continue
-		}
-		data, err := vfs.ReadFile(mem, path, 1<<30)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind, base := classify(path)
-		if len(data) > 0 && kind != leftover {
+	byKind := map[fileKind][]victim{}
+	eachFile(t, mem, dir, func(path string, data []byte) {
+		if kind, base := classify(path); kind != leftover {
 			byKind[kind] = append(byKind[kind], victim{path, kind, base, data})
 		}
-	}
+	})
+	return byKind
 }
 
 // A flipped bit in a file of any kind is named with the file, after a clean stop and after one
 // that left no marker and no recovery points, unless it changes nothing that a reader gets or
 // no other byte could tell that it is wrong. See silent. Ten thousand: -flips 5000.
 func TestCheckNamesAFlippedBitInAnyFile(t *testing.T) {
-	seed := *flipSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed := seedOfFlips(t)
 	for _, clean := range []bool{true, false} {
 		_, mem := unpack(t, "kafka-4.4.0-kraft")
 		if !clean {
@@ -63,8 +47,7 @@ func TestCheckNamesAFlippedBitInAnyFile(t *testing.T) {
 				}
 			}
 		}
-		byKind := map[fileKind][]victim{}
-		victims(t, mem, "data", byKind)
+		byKind := victims(t, mem, "data")
 		kinds := []fileKind{
 			logFile, offsetIndexFile, timeIndexFile, txnIndexFile, producerSnapshot, kraftSnapshot, epochCheckpoint, partitionMetadata,
 			offsetCheckpoint, metaProperties, quorumState,
@@ -92,13 +75,8 @@ func TestCheckNamesAFlippedBitInAnyFile(t *testing.T) {
 // flipFile reports whether a check names a file with one bit flipped.
 func flipFile(t *testing.T, mem *vfs.Mem, v victim, at, bit int) (named bool) {
 	t.Helper()
-	data := bytes.Clone(v.data)
-	data[at] ^= 1 << bit
-	mustWrite(t, mem, v.path, data)
-	defer mustWrite(t, mem, v.path, v.data)
-	dir := filepath.Dir(v.path)
-	for _, f := range mustCheck(t, readOnly{mem}, dir).Findings {
-		if f.File == v.path || f.File == dir && strings.Contains(f.Message, "index files end in zeros") {
+	for _, f := range checkFlipped(t, mem, v.path, v.data, int64(at), bit) {
+		if f.File == v.path || f.File == filepath.Dir(v.path) && strings.Contains(f.Message, "index files end in zeros") {
 			return true
 		}
 	}
