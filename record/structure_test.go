@@ -58,6 +58,9 @@ func structureBatch(t testing.TB, rng *rand.Rand, codec Codec) Batch {
 			}
 			offset += 1 + int64(max(0, rng.IntN(3000)-2900))
 			r.Timestamp += rng.Int64N(3)
+			if rng.IntN(4) == 0 {
+				r.Value = field()
+			}
 		}
 	}
 	return b.Build()
@@ -137,4 +140,5 @@ func BenchmarkCheckRecords(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	f("100B", func(int64) int { return 100 })
 	f("60-140B", func(int64) int { return 60 + rng.IntN(81) })
+	f("20-90B", func(int64) int { return 20 + rng.IntN(71) })
 }
