@@ -223,8 +223,12 @@ func (s *scanner) more(position int64, n int) error {
 		s.start = position
 	}
 	end := s.start + int64(len(s.buf))
+	ahead := s.size - end
+	if n > readSize { // to the header behind it: what is more would be moved to the front
+		ahead = min(ahead, position+int64(n)+record.HeaderSize-end)
+	}
 	piece := s.buf[len(s.buf):cap(s.buf)]
-	piece = piece[:min(int64(len(piece)), readSize, s.size-end)]
+	piece = piece[:min(int64(len(piece)), readSize, ahead)]
 	got, err := s.file.ReadAt(piece, end)
 	s.buf = s.buf[:len(s.buf)+got]
 	switch {
