@@ -25,6 +25,9 @@ func (s *Server) apiVersions(_ context.Context, r *Request, req *kmsg.ApiVersion
 			resp.ErrorCode = kerr.InvalidRequest.Code
 			return resp, nil
 		}
+		if resp.ErrorCode = s.misrouted(r.Version, req); resp.ErrorCode != 0 {
+			return resp, nil
+		}
 		r.Conn.SetSoftware(wire.Software{Name: req.ClientSoftwareName, Version: req.ClientSoftwareVersion})
 	}
 	for _, a := range s.apis {
@@ -36,6 +39,23 @@ func (s *Server) apiVersions(_ context.Context, r *Request, req *kmsg.ApiVersion
 	}
 	s.addFeatures(resp)
 	return resp, nil
+}
+
+// misrouted compares the cluster and the broker that a client believes to be connected to,
+// from version 5 on, with what it did reach; 0 when they agree, or when the client has not
+// yet been told of any. Both are there or neither is. (KIP-1242)
+func (s *Server) misrouted(version int16, req *kmsg.ApiVersionsRequest) int16 {
+	if version < 5 {
+		return 0
+	}
+	named := req.NodeID != -1
+	switch {
+	case (req.ClusterID != nil) != named:
+		return kerr.InvalidRequest.Code
+	case named && (*req.ClusterID != s.ClusterID || req.NodeID != s.NodeID):
+		return kerr.RebootstrapRequired.Code
+	}
+	return 0
 }
 
 // supportedFeatures are the features (KIP-584) whose levels this broker understands. What a

@@ -437,7 +437,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 func TestApiVersions(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
-	for v := int16(0); v <= 4; v++ {
+	for v := int16(0); v <= 5; v++ {
 		req := kmsg.NewPtrApiVersionsRequest()
 		req.ClientSoftwareName, req.ClientSoftwareVersion = "test", "1.0"
 		resp := call[*kmsg.ApiVersionsResponse](c, v, req)
@@ -459,10 +459,40 @@ func TestApiVersions(t *testing.T) {
 	if _, err := c.c.Read(answer); err != nil {
 		t.Fatal(err)
 	}
-	want := []byte{0, 0, 0, 16, 0, 0, 0, 77, 0, 35, 0, 0, 0, 1, 0, 18, 0, 0, 0, 4}
+	want := []byte{0, 0, 0, 16, 0, 0, 0, 77, 0, 35, 0, 0, 0, 1, 0, 18, 0, 0, 0, 5}
 	if !bytes.Equal(answer, want) {
 		t.Errorf("got %x, want %x", answer, want)
 	}
+}
+
+// What Kafka 4.4 answers a client that names the cluster and the broker it means (KIP-1242).
+func TestApiVersionsMisrouted(t *testing.T) {
+	n := startNode(t, vfs.NewMem(), "data", nil)
+	c := n.client()
+	f := func(version int16, cluster *string, node int32, want int16) {
+		t.Helper()
+		req := kmsg.NewPtrApiVersionsRequest()
+		req.ClientSoftwareName, req.ClientSoftwareVersion = "test", "1.0"
+		req.ClusterID, req.NodeID = cluster, node
+		resp := call[*kmsg.ApiVersionsResponse](c, version, req)
+		if resp.ErrorCode != want || (len(resp.ApiKeys) > 0) != (want == 0) {
+			t.Errorf("node %d: got error %d and %d keys, want %d", node, resp.ErrorCode, len(resp.ApiKeys), want)
+		}
+	}
+	own, other, none := &n.ClusterID, kmsg.StringPtr("other"), kmsg.StringPtr("")
+	f(5, nil, -1, 0)
+	f(5, own, n.NodeID, 0)
+	f(4, other, n.NodeID+1, 0) // which do not travel
+	for _, node := range []int32{n.NodeID, 0, -2} {
+		f(5, nil, node, kerr.InvalidRequest.Code)
+	}
+	for _, cluster := range []*string{own, other, none} {
+		f(5, cluster, -1, kerr.InvalidRequest.Code)
+		f(5, cluster, n.NodeID+1, kerr.RebootstrapRequired.Code)
+		f(5, cluster, -2, kerr.RebootstrapRequired.Code)
+	}
+	f(5, other, n.NodeID, kerr.RebootstrapRequired.Code)
+	f(5, none, n.NodeID, kerr.RebootstrapRequired.Code)
 }
 
 // A short body that claims a long array must not cost the memory of that array.
