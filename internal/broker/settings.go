@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 )
@@ -64,9 +66,18 @@ func (s *settings) validate(r metadata.ConfigResource, configs map[string]string
 	case metadata.ResourceGroup:
 		return s.now().ValidateGroup(configs)
 	case metadata.ResourceClientMetrics:
-		return config.ValidateClientMetrics(configs)
+		return subscriptionRefusal(config.ValidateClientMetrics(configs))
 	}
 	return fmt.Errorf("configs of resource type %d cannot be set", r.Type)
+}
+
+// subscriptionRefusal gives the mistakes that Kafka does not count as INVALID_CONFIG their
+// own code.
+func subscriptionRefusal(err error) error {
+	if s := (*config.SubscriptionError)(nil); errors.As(err, &s) {
+		return &controller.Error{Kind: controller.InvalidRequest, Message: s.Error()}
+	}
+	return err
 }
 
 // listConfig reports whether a key of a resource is a list, and its value where none is set.

@@ -58,11 +58,6 @@ func (b *Broker) ValidateTopic(overrides map[string]string) error {
 	return b.Topic(overrides).checkTogether()
 }
 
-// ValidateClientMetrics checks a client metrics subscription (resource type 16).
-func ValidateClientMetrics(overrides map[string]string) error {
-	return validate(ScopeClientMetrics, overrides)
-}
-
 func validate(scope Scope, overrides map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		k, ok := Lookup(scope, name)

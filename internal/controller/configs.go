@@ -100,6 +100,15 @@ func duplicateResource() error {
 	return refuse(InvalidRequest, "the resource is there twice")
 }
 
+// validate refuses configs as INVALID_CONFIG, unless ValidateConfigs knows a better kind.
+func (o *Options) validate(r metadata.ConfigResource, configs map[string]string) error {
+	err := o.ValidateConfigs(r, configs)
+	if err == nil || KindOf(err) != 0 {
+		return err
+	}
+	return refuse(InvalidConfig, "%v", err)
+}
+
 func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Record, error) {
 	if err := checkResource(img, r.Resource); err != nil {
 		return nil, err
@@ -119,8 +128,8 @@ func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Rec
 			return nil, err
 		}
 	}
-	if err := o.ValidateConfigs(r.Resource, after); err != nil {
-		return nil, refuse(InvalidConfig, "%v", err)
+	if err := o.validate(r.Resource, after); err != nil {
+		return nil, err
 	}
 	return configRecords(r.Resource, before, after, touched), nil
 }
@@ -183,8 +192,8 @@ func replaceConfigs(img *metadata.Image, r ReplaceConfigs, o *Options) ([]metada
 			touched[key] = true
 		}
 	}
-	if err := o.ValidateConfigs(r.Resource, after); err != nil {
-		return nil, refuse(InvalidConfig, "%v", err)
+	if err := o.validate(r.Resource, after); err != nil {
+		return nil, err
 	}
 	for key := range before {
 		touched[key] = true

@@ -27,7 +27,8 @@ type Options struct {
 	TopicDefaults func() (partitions int32, replicationFactor int16)
 
 	// ValidateConfigs checks the whole set of configurations that a resource would have. Its
-	// error is the client's message. nil accepts everything.
+	// error is the client's message, its kind InvalidConfig unless it is an *Error. nil
+	// accepts everything.
 	ValidateConfigs func(r metadata.ConfigResource, configs map[string]string) error
 
 	// ListConfig reports whether a key has list type, and its value where none is set. nil

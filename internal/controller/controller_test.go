@@ -58,6 +58,9 @@ func newScript(t testing.TB) *script {
 					return fmt.Errorf("Invalid value %s for configuration retention.ms", v)
 				}
 			}
+			if _, ok := configs["no.such.key"]; ok {
+				return refuse(InvalidRequest, "no.such.key")
+			}
 			return nil
 		},
 		ListConfig: func(_ metadata.ConfigResource, key string) (string, bool) {

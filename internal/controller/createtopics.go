@@ -181,8 +181,8 @@ func newTopicConfigs(t NewTopic, o *Options) (map[string]string, error) {
 		slices.Sort(null)
 		return nil, refuse(InvalidConfig, "configs without a value: %s", strings.Join(null, ","))
 	}
-	if err := o.ValidateConfigs(metadata.ConfigResource{Type: metadata.ResourceTopic, Name: t.Name}, configs); err != nil {
-		return nil, refuse(InvalidConfig, "%v", err)
+	if err := o.validate(metadata.ConfigResource{Type: metadata.ResourceTopic, Name: t.Name}, configs); err != nil {
+		return nil, err
 	}
 	return configs, nil
 }
