@@ -31,6 +31,7 @@ type producing struct {
 	s        *Server
 	listener string
 	received metrics.Stopwatch
+	worked   time.Duration // until it waits
 	version  int16
 	acks     int16
 	timeout  time.Duration
@@ -83,6 +84,8 @@ func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error 
 			return fmt.Errorf("produce with acks=0: %w", p.failed)
 		}
 	case len(p.waits) > 0:
+		r.BeginWait()
+		p.worked = r.Worked
 		w.Defer(p) // releases itself
 		return nil
 	}
@@ -411,7 +414,7 @@ func (p *producing) Finish(ctx context.Context, w *wire.Response) error {
 			binary.BigEndian.PutUint64(answer[2:], 1<<64-1)
 		}
 	}
-	p.stats().times.Observe(p.received.Elapsed())
+	p.stats().times.observe(p.received.Elapsed(), p.worked)
 	return nil
 }
 

@@ -33,6 +33,7 @@ type fetching struct {
 	replicaID        int32
 	sessionID, epoch int32
 	req              replica.FetchRequest
+	output           fetchOutput
 	parts            []replica.FetchPartition  // as the request has them
 	forgotten        wire.Decoder              // the rest of the body from the forgotten topics on
 	session          *replica.Session          // nil: none
@@ -46,12 +47,24 @@ type fetching struct {
 	conversions int          // batches converted for them
 }
 
+// A fetchOutput is told that a fetch is going to wait.
+type fetchOutput struct {
+	r *Request
+	w *wire.Response
+}
+
+func (o *fetchOutput) Flush() error {
+	o.r.BeginWait()
+	return o.w.Flush()
+}
+
 var fetchings = sync.Pool{New: func() any { return new(fetching) }}
 
 func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error {
 	f := fetchings.Get().(*fetching)
 	defer f.release()
 	f.s, f.version, f.flexible, f.listener = s, r.Version, r.Flexible(), r.Listener
+	f.output = fetchOutput{r, w}
 	if !f.read(r.Body) {
 		return errMalformed
 	}
@@ -61,7 +74,7 @@ func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error 
 	}
 	defer f.close()
 	f.limit()
-	f.req.Output = w
+	f.req.Output = &f.output
 	if err := f.fetch(ctx); err != nil {
 		return err
 	}

@@ -13,7 +13,9 @@ import (
 
 // joinGroup waits, possibly for minutes, until the group has its next generation.
 func (s *Server) joinGroup(ctx context.Context, r *Request, req *kmsg.JoinGroupRequest) (*kmsg.JoinGroupResponse, error) {
-	j := s.Groups.Join(ctx, joinRequest(r, req))
+	join := joinRequest(r, req)
+	r.BeginWait()
+	j := s.Groups.Join(ctx, join)
 	resp := kmsg.NewPtrJoinGroupResponse()
 	resp.ErrorCode, resp.Generation = groupCode(j.Err), j.Generation
 	resp.LeaderID, resp.MemberID, resp.SkipAssignment = j.Leader, j.MemberID, j.SkipAssignment

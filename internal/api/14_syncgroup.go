@@ -27,6 +27,7 @@ func (s *Server) syncGroup(ctx context.Context, r *Request, req *kmsg.SyncGroupR
 	for _, a := range req.GroupAssignment {
 		q.Assignments[a.MemberID] = bytes.Clone(a.MemberAssignment) // the group keeps it
 	}
+	r.BeginWait()
 	a := s.Groups.Sync(ctx, q)
 	resp.ErrorCode = groupCode(a.Err)
 	if a.Err == nil {

@@ -104,11 +104,12 @@ func (s *Server) Handle(ctx context.Context, r *Request, w *wire.Response) error
 		return fmt.Errorf("%w %d of %s", errUnsupportedVersion, r.Version, kmsg.NameForKey(r.Key))
 	}
 	a.stats.versions[r.Version].Add(1)
+	r.Worked = 0
 	if err := a.handle(ctx, r, w); err != nil {
 		return fmt.Errorf("%s version %d: %w", kmsg.NameForKey(r.Key), r.Version, err)
 	}
 	if !w.IsDeferred() {
-		a.stats.times.Observe(r.Received.Elapsed())
+		a.stats.times.observe(r.Received.Elapsed(), r.Worked)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -13,9 +14,35 @@ import (
 
 // requestStats counts the requests of one API key.
 type requestStats struct {
-	versions []atomic.Int64    // by version
-	times    metrics.Histogram // from the last byte of the request to the answer
+	versions []atomic.Int64 // by version
+	times    requestTimes
 	errors   [maxErrorCode + 2]atomic.Int64
+}
+
+// requestTimes are those from the last byte of a request to the answer. A request that did not
+// wait is in one histogram only: all its time is local.
+type requestTimes struct {
+	unwaiting metrics.Histogram
+	waiting   struct{ total, local, remote metrics.Histogram }
+}
+
+// observe counts a request. worked is how much of its time went by before it waited, 0 if it did not.
+func (t *requestTimes) observe(total, worked time.Duration) {
+	if worked == 0 {
+		t.unwaiting.Observe(total)
+		return
+	}
+	t.waiting.total.Observe(total)
+	t.waiting.local.Observe(worked)
+	t.waiting.remote.Observe(total - worked)
+}
+
+func (t *requestTimes) total() *metrics.Histogram {
+	return metrics.Sum(&t.unwaiting, &t.waiting.total)
+}
+
+func (t *requestTimes) local() *metrics.Histogram {
+	return metrics.Sum(&t.unwaiting, &t.waiting.local)
 }
 
 // maxErrorCode is the largest error code that is counted on its own; a larger one counts as
@@ -37,8 +64,10 @@ func (s *requestStats) countError(code int16) {
 type RequestStats struct {
 	API      string
 	Versions map[int16]int64 // how many requests of a version
-	// Times are those from the last byte of a request to the answer, waits included.
-	Times *metrics.Histogram
+	// Total times are those from the last byte of a request to the answer. They are local until
+	// the request waits, if it does: for records, replicas, the disk or members of a group. Remote
+	// has those that waited only.
+	Total, Local, Remote *metrics.Histogram
 	// Errors are counted by Kafka's names: each code of an answer that is not 0.
 	Errors map[string]int64
 }
@@ -49,7 +78,11 @@ func (s *Server) RequestStats() (list []RequestStats) {
 		if a == nil {
 			continue
 		}
-		r := RequestStats{API: kmsg.NameForKey(a.key), Versions: map[int16]int64{}, Times: &a.stats.times, Errors: map[string]int64{}}
+		times := &a.stats.times
+		r := RequestStats{
+			API: kmsg.NameForKey(a.key), Versions: map[int16]int64{}, Errors: map[string]int64{},
+			Total: times.total(), Local: times.local(), Remote: &times.waiting.remote,
+		}
 		for v := range a.stats.versions {
 			if n := a.stats.versions[v].Load(); n > 0 {
 				r.Versions[int16(v)] = n

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -53,13 +55,47 @@ func TestRequestStats(t *testing.T) {
 		for _, count := range versions {
 			want += count
 		}
-		if got := got.Times.Count(); got != want {
-			t.Errorf("%s: the times of %d requests, want of %d", api, got, want)
+		if total, local := got.Total.Count(), got.Local.Count(); total != want || local != want {
+			t.Errorf("%s: times of %d requests, local ones of %d, want of %d", api, total, local, want)
 		}
 	}
 	f("Produce", map[int16]int64{9: 3, 3: 1}, map[string]int64{"NOT_LEADER_OR_FOLLOWER": 1})
 	f("Fetch", map[int16]int64{12: 1}, map[string]int64{"NOT_LEADER_OR_FOLLOWER": 1})
 	f("DescribeACLs", map[int16]int64{3: 1}, map[string]int64{"SECURITY_DISABLED": 1})
+
+	waiting := fetchRequest(0, 3)
+	waiting.MaxWaitMillis = 20
+	call[*kmsg.FetchResponse](c, 12, waiting)
+	f("Fetch", map[int16]int64{12: 2}, map[string]int64{"NOT_LEADER_OR_FOLLOWER": 1})
+	waited := func(api string, want int64) {
+		t.Helper()
+		if got := n.statsOf(api).Remote.Count(); got != want {
+			t.Errorf("%s: %d requests waited, want %d", api, got, want)
+		}
+	}
+	waited("Produce", 1) // for a sync
+	waited("Fetch", 1)
+	waited("DescribeACLs", 0)
+}
+
+// The time of a request that waits is local before and remote from then on.
+func TestLocalAndRemoteTimes(t *testing.T) {
+	var times requestTimes
+	times.observe(time.Millisecond, 0)
+	times.observe(time.Hour, time.Second)
+	f := func(name string, got *metrics.Histogram, list ...time.Duration) {
+		t.Helper()
+		var want metrics.Histogram
+		for _, d := range list {
+			want.Observe(d)
+		}
+		if *got != want {
+			t.Errorf("%s times are not %v", name, list)
+		}
+	}
+	f("total", times.total(), time.Millisecond, time.Hour)
+	f("local", times.local(), time.Millisecond, time.Second)
+	f("remote", &times.waiting.remote, time.Hour-time.Second)
 }
 
 func TestTopicStats(t *testing.T) {

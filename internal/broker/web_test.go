@@ -143,6 +143,8 @@ func TestMetrics(t *testing.T) {
 	positive("kafka_server_brokertopicmetrics_bytesout_total", "topic", "orders")
 	positive("kafka_network_requestmetrics_totaltimems", "request", "Produce")
 	positive("kafka_network_requestmetrics_totaltimems", "request", "OffsetCommit")
+	positive("kafka_network_requestmetrics_localtimems", "request", "Fetch")
+	positive("kafka_network_requestmetrics_remotetimems", "request", "JoinGroup")
 	positive("kafka_server_socket_server_metrics_connection_count", "listener", "PLAINTEXT")
 	f(51, "kafka_server_replicamanager_leadercount")
 	f(2, "kafka_controller_kafkacontroller_globaltopiccount")

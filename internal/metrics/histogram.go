@@ -38,6 +38,18 @@ func bucketOf(d time.Duration) int {
 // boundOf is the bound of a bucket that has one.
 func boundOf(bucket int) time.Duration { return 1 << (firstBoundShift + bucket) }
 
+// Sum returns a histogram of all that others have counted.
+func Sum(list ...*Histogram) *Histogram {
+	sum := &Histogram{}
+	for _, h := range list {
+		for i := range h.buckets {
+			sum.buckets[i].Add(h.buckets[i].Load())
+		}
+		sum.sum.Add(h.sum.Load())
+	}
+	return sum
+}
+
 // Count returns how many durations were counted.
 func (h *Histogram) Count() (count int64) {
 	for i := range h.buckets {

@@ -110,6 +110,28 @@ func TestHistogram(t *testing.T) {
 	f(math.Inf(1), 7)
 }
 
+func TestSum(t *testing.T) {
+	var a, b, both Histogram
+	for _, d := range []time.Duration{0, time.Millisecond, time.Hour} {
+		a.Observe(d)
+		b.Observe(2 * d)
+		both.Observe(d)
+		both.Observe(2 * d)
+	}
+	text := func(h *Histogram) string {
+		return written(t, func(w *Writer) {
+			w.Begin(&Family{Name: "total_ms", Kind: KindHistogram, Help: "Time."})
+			w.Histogram(h)
+		})
+	}
+	if diff := cmp.Diff(text(&both), text(Sum(&a, &b))); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if n := Sum().Count(); n != 0 {
+		t.Errorf("nothing has %d", n)
+	}
+}
+
 // A bucket ends where its bound says.
 func TestBuckets(t *testing.T) {
 	for i := range bucketCount - 1 {

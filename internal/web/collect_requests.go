@@ -15,7 +15,11 @@ var (
 	requestErrors = counter("kafka_network_requestmetrics_errors_total",
 		"Error codes in answers, NONE left out; an answer may have several.", "request", "error")
 	requestTimes = histogram("kafka_network_requestmetrics_totaltimems",
-		"Milliseconds from the last byte of a request to its answer, also those of waiting for records or replicas.", "request")
+		"Milliseconds from the last byte of a request to its answer, also those of waiting.", "request")
+	requestLocalTimes = histogram("kafka_network_requestmetrics_localtimems",
+		"Milliseconds that a request took before it waited for records, replicas, the disk or its group; all, if it did not wait.", "request")
+	requestRemoteTimes = histogram("kafka_network_requestmetrics_remotetimems",
+		"Milliseconds from the beginning of such a wait to the answer, of requests that waited.", "request")
 
 	oldClientRequests = counter("gregor_old_client_requests_total",
 		"Requests that Kafka 4 would not answer, or that needed a conversion of messages.",
@@ -52,10 +56,17 @@ func Requests(s *api.Server) Collector {
 				w.Int(list[i].Errors[name], list[i].API, name)
 			}
 		}
-		w.Begin(requestTimes)
-		for i := range list {
-			w.Histogram(list[i].Times, list[i].API)
+		times := func(f *metrics.Family, of func(*api.RequestStats) *metrics.Histogram) {
+			w.Begin(f)
+			for i := range list {
+				if h := of(&list[i]); h.Count() > 0 {
+					w.Histogram(h, list[i].API)
+				}
+			}
 		}
+		times(requestTimes, func(r *api.RequestStats) *metrics.Histogram { return r.Total })
+		times(requestLocalTimes, func(r *api.RequestStats) *metrics.Histogram { return r.Local })
+		times(requestRemoteTimes, func(r *api.RequestStats) *metrics.Histogram { return r.Remote })
 		writeOldClients(w, s.OldClients())
 	}
 }

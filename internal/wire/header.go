@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -20,7 +21,11 @@ type Request struct {
 	Conn          *Conn
 	Body          []byte
 	Received      metrics.Stopwatch // began when its last byte was there
+	Worked        time.Duration     // from then until BeginWait; 0: it was not called
 }
+
+// BeginWait says that the Handler waits from now on, for records or for others.
+func (r *Request) BeginWait() { r.Worked = max(r.Received.Elapsed(), 1) }
 
 // Flexible reports whether the body uses compact lengths and tags.
 func (r *Request) Flexible() bool { return flexible(r.Key, r.Version) }
