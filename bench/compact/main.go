@@ -22,6 +22,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -193,7 +194,7 @@ func (o *options) latencies() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
-		c := cleaner.New(cleaner.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, Throttle: cleaner.NewThrottle(o.throttle, nil)})
+		c := cleaner.New(cleaner.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, Throttle: throttle.New(o.throttle)})
 		for ctx.Err() == nil {
 			if _, err := c.Clean(ctx, l, o.plan(l)); err != nil && ctx.Err() == nil {
 				done <- err
