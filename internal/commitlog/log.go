@@ -95,6 +95,7 @@ type Log struct {
 		sync.Mutex
 		dir       string
 		closed    bool
+		bare      bool // the active segment has no index files yet; see unlock
 		producers *ProducerState
 		snapshots snapshots
 		slab      slab
@@ -102,8 +103,6 @@ type Log struct {
 		dataEnd   int64     // behind the last batch; below the log end after some truncations
 		created   time.Time // of the active segment, in this process
 		jitterMs  int64     // of the active segment
-
-		bare *segment.Segment // the active one, while its index files are not made; see unlock
 
 		// truncations counts what makes a sync that began earlier worthless.
 		truncations int

@@ -140,7 +140,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	next.end = position{old.End, s, 0}
 	l.settleLocked(next)
 	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
-	l.mu.bare = s
+	l.mu.bare = true
 	l.runLater(func() { _ = l.flushSealed() }) // a failure poisons the log: nothing is hidden
 	return nil
 }
@@ -148,11 +148,11 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 // unlock gives up the mutex after what may have rolled. Whoever rolled makes the index files of
 // the new segment then, as nobody else needs them yet.
 func (l *Log) unlock() {
-	s := l.mu.bare
-	l.mu.bare = nil
+	bare, active := l.mu.bare, l.offsets.Load().active()
+	l.mu.bare = false
 	l.mu.Unlock()
-	if s != nil {
-		_ = s.MakeIndexFiles() // the first entries meet the error again
+	if bare {
+		_ = active.MakeIndexFiles() // the first entries meet the error again
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // An idle partition holds no descriptor, no map of a file and less than 4 KiB: after a clean
 // start at once, after another one when what recovery opened was not used for a while.
 func TestIdlePartitionsHoldNothing(t *testing.T) {
-	const partitions = 400
+	const partitions = 800
 	c := testConfig(vfs.OS, t.TempDir())
 	m := mustLoad(t, c)
 	for i := range partitions {
