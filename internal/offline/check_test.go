@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,6 +175,12 @@ func TestCheckRules(t *testing.T) {
 	f("epochs empty", file(checkpoint.LeaderEpochs, func([]byte) []byte { return nil }), checkpoint.LeaderEpochs, "empty")
 	f("epochs wrong", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n2\n1 0\n4 20\n") }), checkpoint.LeaderEpochs, "epoch 1 at offset 0")
 	f("epochs beyond", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n3\n0 0\n3 20\n4 41\n") }), checkpoint.LeaderEpochs, "begins at offset 41")
+	f("epochs behind", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n1\n0 0\n") }), log20, "leader epoch 3, leader-epoch-checkpoint says 0")
+	f("epochs behind in the middle", func(x *fixture) {
+		x.remove("../.kafka_cleanshutdown")
+		x.put(checkpoint.LeaderEpochs, []byte("0\n1\n0 0\n"))
+		x.change(log20, set(9*size+15, 0))
+	}, log20, "leader epoch 3, leader-epoch-checkpoint says 0")
 	f("epochs text", file(checkpoint.LeaderEpochs, func([]byte) []byte { return []byte("0\n7\n") }), checkpoint.LeaderEpochs, "entries")
 	f("topic id", file("partition.metadata", func([]byte) []byte { return []byte("version: 0") }), "partition.metadata", "topic")
 	f("no topic id", func(x *fixture) { x.remove("partition.metadata") }, "partition.metadata", "stray")
@@ -288,6 +295,20 @@ func TestCheckFixtureIsGood(t *testing.T) {
 	}
 	if r := mustCheck(t, readOnly{x.mem}, fixtureDir); len(r.Findings) > 0 || r.Partitions != 1 {
 		t.Error(r.Partitions, r.Findings)
+	}
+}
+
+// A broker that is killed may have appended under an epoch that is not in the file yet.
+func TestCheckAfterAKillInANewEpoch(t *testing.T) {
+	x := newFixture(t)
+	x.remove("../.kafka_cleanshutdown")
+	x.put(checkpoint.LeaderEpochs, []byte("0\n1\n0 0\n"))
+	r := mustCheck(t, readOnly{x.mem}, "/data")
+	noted := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return f.File == x.path(log20) && f.Offset == 20 && strings.Contains(f.Message, "leader epoch 3, which leader-epoch-checkpoint has not")
+	})
+	if r.Damaged() > 0 || !noted {
+		t.Error(r.Findings)
 	}
 }
 

@@ -20,6 +20,11 @@ type epochWalk struct {
 	odd   []oddEpoch
 	more  int // odd ones that are not in the list
 
+	// news are the batches at the end, as far as all have an epoch above those of the file: a
+	// broker that was killed had not written it yet.
+	news int
+	new  oddEpoch // the first of them
+
 	before, prev oddEpoch // the last two batches with an epoch, got is the epoch
 	falling      []oddEpoch
 }
@@ -63,7 +68,7 @@ func (p *partition) loadEpochs() error {
 // before it is forgotten.
 func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	if b.Magic() < 2 {
-		w.count, w.odd, w.more = 0, nil, 0
+		w.count, w.odd, w.more, w.news = 0, nil, 0, 0
 		return
 	}
 	epoch := b.LeaderEpoch()
@@ -89,14 +94,30 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	if w.next > 0 {
 		want = w.entries[w.next-1].Epoch
 	}
-	if epoch == want {
+	now := oddEpoch{s.path, position, first, epoch, want}
+	switch {
+	case !s.clean && len(w.entries) > 0 && w.next == len(w.entries) && epoch > want:
+		if w.news++; w.news == 1 {
+			w.new = now
+		}
 		return
+	case w.news > 0:
+		w.addOdd(w.new, w.news)
+		w.news = 0
 	}
+	if epoch != want {
+		w.addOdd(now, 1)
+	}
+}
+
+// addOdd adds the first of count odd batches to the list, if there is room.
+func (w *epochWalk) addOdd(first oddEpoch, count int) {
 	if len(w.odd) == findingsMax {
-		w.more++
+		w.more += count
 		return
 	}
-	w.odd = append(w.odd, oddEpoch{s.path, position, first, epoch, want})
+	w.odd = append(w.odd, first)
+	w.more += count - 1
 }
 
 // forgotten is the offset below which the file says nothing: what is deleted. After an unclean
@@ -141,6 +162,9 @@ func (p *partition) checkEpochs() {
 		return
 	}
 	exists := p.kinds[checkpoint.LeaderEpochs] == epochCheckpoint
+	if e := w.new; w.news > 0 {
+		p.note(e.path, e.position, e.offset, "leader epoch %d, which %s has not; there was no clean stop, and the next start adds it", e.got, checkpoint.LeaderEpochs)
+	}
 	switch odd := len(w.odd) + w.more; {
 	case !exists && p.appeared(p.epochsPath()): // a broker runs
 	case !exists:
