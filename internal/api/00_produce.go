@@ -36,6 +36,7 @@ type producing struct {
 	acks     int16
 	timeout  time.Duration
 	internal bool // the client may write to internal topics
+	named    bool // there is a transactional id
 	flexible bool
 
 	topic       produceTopic
@@ -141,7 +142,7 @@ func validProduce(body []byte, version int16) bool {
 // run reads a valid request, appends, and writes the answer.
 func (p *producing) run(d *wire.Decoder, w *wire.Response) {
 	if p.version >= 3 {
-		d.String(p.flexible) // the transactional id
+		p.named = d.String(p.flexible) != nil
 	}
 	p.acks = d.Int16()
 	p.timeout = time.Duration(d.Int32()) * time.Millisecond
@@ -274,6 +275,7 @@ var (
 	errOldFormat     = refuse(kerr.InvalidRecord, "batches have format 2 from version 3 of Produce on")
 	errZstdTooOld    = refuse(kerr.UnsupportedCompressionType, "zstd needs version 7 of Produce or later")
 	errTransactional = refuse(kerr.InvalidTxnState, "no transaction is open for this batch")
+	errNoTransaction = refuse(kerr.TransactionalIDAuthorizationFailed, "a transactional batch in a request without a transactional id")
 )
 
 // check looks at what a record set must be for the version of the request. The rest is
@@ -288,6 +290,8 @@ func (p *producing) check(set []byte, partition *replica.Partition) error {
 		return err
 	case p.version < 7 && batch.Codec() == record.Zstd:
 		return errZstdTooOld
+	case batch.Magic() == 2 && batch.IsTransactional() && !p.named:
+		return errNoTransaction
 	case batch.Magic() == 2 && batch.IsTransactional() && formatOf(partition) == 2:
 		return errTransactional // until there is a transaction coordinator
 	case p.version < 3:

@@ -353,8 +353,10 @@ func TestProduceToOldFormat(t *testing.T) {
 		c := oldLog(t, format).client()
 		f := func(set []byte, want *kerr.Error) {
 			t.Helper()
-			if got := c.produce(9, 1, 0, set); got.ErrorCode != want.Code {
-				t.Errorf("v%d: got error %d, want %d", format, got.ErrorCode, want.Code)
+			req := produceRequest(1, 0, set)
+			req.TransactionID = kmsg.StringPtr("payments")
+			if got := call[*kmsg.ProduceResponse](c, 9, req).Topics[0].Partitions[0].ErrorCode; got != want.Code {
+				t.Errorf("v%d: got error %d, want %d", format, got, want.Code)
 			}
 		}
 		f(batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}}, "v"), kerr.UnsupportedForMessageFormat)

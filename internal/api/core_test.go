@@ -294,14 +294,20 @@ func TestProduceErrors(t *testing.T) {
 	f(9, 1, 0, broken, kerr.CorruptMessage)
 	f(9, 1, 0, good[:30], kerr.CorruptMessage)
 	f(6, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
-	f(9, 1, 0, batch(t, record.BuilderOptions{Transactional: true, Producer: &record.Producer{ID: 5}}, "v"), kerr.InvalidTxnState)
+	transactional := batch(t, record.BuilderOptions{Transactional: true, Producer: &record.Producer{ID: 5}}, "v")
+	f(9, 1, 0, transactional, kerr.TransactionalIDAuthorizationFailed)
 	if got := c.fetch(13, 0, 0); got.HighWatermark != 0 {
 		t.Errorf("high watermark %d after errors, want 0", got.HighWatermark)
 	}
 	if got := c.produce(7, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v")); got.ErrorCode != 0 {
 		t.Errorf("zstd in version 7: error %d", got.ErrorCode)
 	}
-	req := produceRequest(1, 0, good)
+	req := produceRequest(1, 0, transactional)
+	req.TransactionID = kmsg.StringPtr("payments")
+	if got := call[*kmsg.ProduceResponse](c, 9, req).Topics[0].Partitions[0].ErrorCode; got != kerr.InvalidTxnState.Code {
+		t.Errorf("no transaction: got %d", got)
+	}
+	req = produceRequest(1, 0, good)
 	req.Topics[0].Topic, req.Topics[0].TopicID = "unknown", uuid.UUID{1}
 	if got := call[*kmsg.ProduceResponse](c, 12, req).Topics[0].Partitions[0].ErrorCode; got != kerr.UnknownTopicOrPartition.Code {
 		t.Errorf("unknown topic: got %d", got)

@@ -216,7 +216,7 @@ func TestBrokenBatches(t *testing.T) {
 		switch err := kerr.ErrorForCode(code); {
 		case code == 0:
 			t.Errorf("%s: accepted", what)
-		case !slices.Contains([]error{kerr.CorruptMessage, kerr.InvalidRecord, kerr.UnsupportedCompressionType, kerr.InvalidTxnState}, err):
+		case !slices.Contains([]error{kerr.CorruptMessage, kerr.InvalidRecord, kerr.UnsupportedCompressionType, kerr.TransactionalIDAuthorizationFailed}, err):
 			t.Errorf("%s: %v", what, err)
 		}
 	}
