@@ -23,6 +23,8 @@ func TestDiskFullAtEveryStep(t *testing.T) {
 		o := testOptions(mem)
 		o.Config.SegmentBytes = 400
 		o.OnFailure = func(err error) { t.Errorf("step %d: log failed: %v", n, err) }
+		var later inBackground // one after the other, so that the steps have an order
+		o.Background = later.add
 		l := openLog(t, o)
 		set := func() []byte { return spec{size: 60, tag: "x"}.build(t) }
 		for range 3 {
@@ -47,6 +49,7 @@ func TestDiskFullAtEveryStep(t *testing.T) {
 		if err != nil && (!errors.Is(err, ErrStorage) || !failed) || l.Failed() != nil {
 			t.Fatalf("step %d: got %v, poisoned: %v", n, err, l.Failed())
 		}
+		later.run()
 		want := before
 		if err == nil {
 			want = append(slices.Clone(before), "3:x0")
