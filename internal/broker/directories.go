@@ -30,9 +30,9 @@ const (
 )
 
 // directoryReports tells the controller in which log directories this broker's replicas are, and
-// which directories have failed or are cordoned, again and again until it knows. A failure that it cannot be told
-// in time ends the broker: nobody else would lead. (Kafka classes AssignmentsManager and
-// BrokerLifecycleManager.)
+// which directories have failed or are cordoned, again and again until it knows. A failure that it
+// cannot be told in time ends the broker: nobody else would lead. (Kafka classes AssignmentsManager
+// and BrokerLifecycleManager.)
 type directoryReports struct {
 	controller directoryController
 	broker     int32
@@ -50,11 +50,7 @@ type directoryReports struct {
 	mu      sync.Mutex
 	assign  map[topic.Partition]controller.DirectoryAssignment
 	offline map[uuid.UUID]time.Time // when to give up
-
-	// cordons counts the changes of the cordoned directories, and cordonsTold those that the
-	// controller knows of.
-	cordoned             []uuid.UUID
-	cordons, cordonsTold int
+	cordons *[]uuid.UUID            // the cordoned directories; nil: the controller knows
 }
 
 // start begins to report, until close.
@@ -93,8 +89,7 @@ func (r *directoryReports) failed(dir uuid.UUID) {
 func (r *directoryReports) cordon(dirs []uuid.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cordoned = dirs
-	r.cordons++
+	r.cordons = &dirs
 	r.wakeUp()
 }
 
@@ -130,18 +125,20 @@ func (r *directoryReports) report(ctx context.Context) bool {
 
 func (r *directoryReports) reportCordoned(ctx context.Context) bool {
 	r.mu.Lock()
-	dirs, change, told := r.cordoned, r.cordons, r.cordonsTold
+	dirs := r.cordons
 	r.mu.Unlock()
-	if change == told {
+	if dirs == nil {
 		return true
 	}
-	if err := r.controller.CordonDirectories(ctx, r.broker, r.epoch, dirs); err != nil {
-		r.logger.Warn("the controller could not be told of cordoned log directories", "directories", dirs, "err", err)
+	if err := r.controller.CordonDirectories(ctx, r.broker, r.epoch, *dirs); err != nil {
+		r.logger.Warn("the controller could not be told of cordoned log directories", "directories", *dirs, "err", err)
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cordonsTold = change
+	if r.cordons == dirs { // else they have changed
+		r.cordons = nil
+	}
 	return true
 }
 

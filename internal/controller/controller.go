@@ -70,6 +70,17 @@ func (c *Controller) commitLocked(ctx context.Context, records []metadata.Record
 	return err
 }
 
+// commitDecision proposes what decide makes of the image as it is now.
+func (c *Controller) commitDecision(ctx context.Context, decide func(*metadata.Image) ([]metadata.Record, error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records, err := decide(c.opts.Quorum.Image())
+	if err != nil {
+		return err
+	}
+	return c.commitLocked(ctx, records)
+}
+
 // recordsMax bounds what one request may change, as Kafka does (MAX_PARTITIONS_PER_BATCH,
 // MAX_RECORDS_PER_USER_OP).
 const recordsMax = 10000

@@ -78,13 +78,9 @@ func directoriesOf(p *metadata.Partition) []uuid.UUID {
 // OfflineLogDirs of a heartbeat). The broker leads no partition in them any more, and is not in
 // sync with others.
 func (c *Controller) DirectoriesOffline(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, err := directoriesOffline(c.opts.Quorum.Image(), broker, brokerEpoch, dirs)
-	if err != nil {
-		return err
-	}
-	return c.commitLocked(ctx, records)
+	return c.commitDecision(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
+		return directoriesOffline(img, broker, brokerEpoch, dirs)
+	})
 }
 
 func directoriesOffline(img *metadata.Image, broker int32, brokerEpoch int64, dirs []uuid.UUID) ([]metadata.Record, error) {
@@ -117,13 +113,9 @@ func directoriesOffline(img *metadata.Image, broker int32, brokerEpoch int64, di
 // the CordonedLogDirs of a heartbeat). Metadata of a level that knows no such thing stays as it is:
 // only the broker itself goes by it then.
 func (c *Controller) CordonDirectories(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, err := cordonDirectories(c.opts.Quorum.Image(), broker, brokerEpoch, dirs)
-	if err != nil {
-		return err
-	}
-	return c.commitLocked(ctx, records)
+	return c.commitDecision(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
+		return cordonDirectories(img, broker, brokerEpoch, dirs)
+	})
 }
 
 func cordonDirectories(img *metadata.Image, broker int32, brokerEpoch int64, dirs []uuid.UUID) ([]metadata.Record, error) {
