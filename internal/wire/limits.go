@@ -21,7 +21,8 @@ var (
 	errConnectionsPerIP = errors.New("max.connections.per.ip is reached")
 )
 
-// Limit puts limits in force for connections that come from now on. Those that are open stay.
+// Limit puts limits in force for connections that come from now on; without it there are none.
+// Those that are open stay.
 func (s *Server) Limit(l ConnectionLimits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,21 +25,17 @@ type Handler interface {
 // where Kafka has one.
 type Config struct {
 	Handler            Handler
-	MaxRequestSize     int               // socket.request.max.bytes
-	Limits             *ConnectionLimits // nil: none
-	IdleTimeout        time.Duration     // connections.max.idle.ms; negative: never
-	BufferBytes        int64             // all frames above 64 KiB being read or handled
-	SendBufferBytes    int               // of the socket; 0: the kernel decides
-	ReceiveBufferBytes int               // of the socket; 0: the kernel decides
+	MaxRequestSize     int           // socket.request.max.bytes
+	IdleTimeout        time.Duration // connections.max.idle.ms; negative: never
+	BufferBytes        int64         // all frames above 64 KiB being read or handled
+	SendBufferBytes    int           // of the socket; 0: the kernel decides
+	ReceiveBufferBytes int           // of the socket; 0: the kernel decides
 	Logger             *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
 	if c.MaxRequestSize == 0 {
 		c.MaxRequestSize = 100 << 20
-	}
-	if c.Limits == nil {
-		c.Limits = &ConnectionLimits{All: math.MaxInt, PerIP: math.MaxInt}
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = 10 * time.Minute
@@ -82,7 +78,7 @@ func NewServer(cfg Config) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.mu.conns = map[*Conn]struct{}{}
 	s.mu.perIP = map[netip.Addr]int{}
-	s.mu.limits = *s.cfg.Limits
+	s.mu.limits = ConnectionLimits{All: math.MaxInt, PerIP: math.MaxInt}
 	s.mu.byListener = map[string]*listenerCount{}
 	s.wg.Go(s.reap)
 	return s

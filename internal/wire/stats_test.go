@@ -13,10 +13,11 @@ import (
 
 func TestStats(t *testing.T) {
 	var kinds atomic.Int32
-	s, addr := startServer(t, Config{Limits: &ConnectionLimits{All: softwareMax + 3, PerIP: math.MaxInt}, Handler: handlerFunc(func(ctx context.Context, r *Request, w *Response) error {
+	s, addr := startServer(t, Config{Handler: handlerFunc(func(ctx context.Context, r *Request, w *Response) error {
 		r.Conn.SetSoftware(Software{Name: fmt.Sprintf("kind-%03d", kinds.Add(1)), Version: "1"})
 		return echo(ctx, r, w)
 	})})
+	s.Limit(ConnectionLimits{All: softwareMax + 3, PerIP: math.MaxInt})
 	silent := dial(t, addr)
 	for i := range int32(softwareMax + 2) {
 		c := dial(t, addr)
