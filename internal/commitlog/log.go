@@ -310,6 +310,13 @@ func (l *Log) Producers() []ProducerInfo {
 	return l.mu.producers.infos()
 }
 
+// NumProducers returns how many producers the log knows.
+func (l *Log) NumProducers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.mu.producers.producers)
+}
+
 // ExpireProducers forgets producers that wrote nothing for producer.id.expiration.ms, and
 // returns how many.
 func (l *Log) ExpireProducers(now time.Time) int {

@@ -15,8 +15,8 @@ import (
 // Create returns the log of a partition, and creates it if there is none. The directory of
 // a new log is durable after its first flush. dirID says where; zero, or an id that stands for no
 // directory, chooses the directory with the fewest logs among those that are not cordoned, if there
-// are any. isNew says that the partition
-// never had a log on this broker; otherwise it is not created while a directory is offline.
+// are any. isNew says that the partition never had a log on this broker; otherwise it is not created
+// while a directory is offline.
 func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()

@@ -129,7 +129,7 @@ func (m *Manager) expireProducers(now time.Time) {
 func (m *Manager) countProducers() {
 	count := 0
 	for _, l := range m.Logs() {
-		count += len(l.Producers())
+		count += l.NumProducers()
 	}
 	m.producerCount.Store(int64(count))
 }
