@@ -132,7 +132,7 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	if b.logs, err = logdir.Open(lc); err != nil {
 		return err
 	}
-	b.settings = newSettings(c, b.logs.NodeID(), b.logger)
+	b.settings = newSettings(c.WithNodeID(b.logs.NodeID()), b.logs.NodeID(), b.logger)
 	b.onStop(b.stopWeb) // the last to go: closing logs can be watched as well
 	b.onStop(b.logs.Close)
 	return nil

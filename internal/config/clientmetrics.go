@@ -28,7 +28,7 @@ func ValidateClientMetrics(overrides map[string]string) error {
 		return err
 	}
 	if text, ok := overrides["interval.ms"]; ok {
-		if ms, err := parseLong(strings.TrimSpace(text)); err == nil && (ms < pushIntervalMsMin || ms > pushIntervalMsMax) {
+		if ms, err := parseWhole(text, 32); err == nil && (ms < pushIntervalMsMin || ms > pushIntervalMsMax) {
 			want := fmt.Sprintf("%d to %d", pushIntervalMsMin, pushIntervalMsMax)
 			return &SubscriptionError{&ValueError{Key: "interval.ms", Value: text, Want: want}}
 		}

@@ -241,7 +241,8 @@ func TestValidateTopic(t *testing.T) {
 	}
 	f("")
 	f("", "retention.ms", "-1", "cleanup.policy", "compact,delete")
-	f("cleanup.policy=compact,compact: want a list out of compact, delete", "cleanup.policy", "compact,compact")
+	f("", "cleanup.policy", "compact,compact")
+	f("cleanup.policy=compact,: want a list out of compact, delete", "cleanup.policy", "compact,")
 	f("", "gregor.compaction.strategy", "header", "gregor.compaction.strategy.header", "version")
 	f("gregor.compaction.strategy=header: want the name of the header in gregor.compaction.strategy.header", "gregor.compaction.strategy", "header")
 	f("gregor.compaction.strategy=first: want one of offset, timestamp, header", "gregor.compaction.strategy", "first")
@@ -280,6 +281,11 @@ func TestValidateDynamic(t *testing.T) {
 	f("num.partitions", "3", true, &ReadOnlyError{"num.partitions"})
 	f("listeners", "PLAINTEXT://:1", false, &PerBrokerError{"listeners", "the id of one broker, not all of them"})
 	f("listeners", "PLAINTEXT://:1", true, nil)
+	f("listeners", "", true, &ValueError{Key: "listeners", Value: "", Want: "a value that is not empty"})
+	f("metric.reporters", "", true, nil)
+	f("metric.reporters", "a,", true, &ValueError{Key: "metric.reporters", Value: "a,", Want: "a list without empty items"})
+	f("log.cleanup.policy", "compact,compact", false, &ValueError{Key: "log.cleanup.policy", Value: "compact,compact", Want: "a list without an item twice"})
+	f("num.io.threads", " +16", true, nil)
 	f("ssl.keystore.type", "PEM", true, &PerBrokerError{"ssl.keystore.type", "the prefix listener.name.NAME. for a change while the broker runs"})
 	f("listener.name.internal.ssl.keystore.type", "PEM", true, nil)
 	f("listener.name.internal.ssl.keystore.type", "PEM", false, &PerBrokerError{"listener.name.internal.ssl.keystore.type", "the id of one broker, not all of them"})
@@ -316,6 +322,21 @@ func TestNodeID(t *testing.T) {
 	f("broker.id=5", 5, 5)
 	f("broker.id=-1", 0, -1)
 	f("broker.id=5\nnode.id=5", 5, 5)
+}
+
+func TestWithNodeID(t *testing.T) {
+	for _, text := range []string{"", "broker.id=-1", "node.id=7"} {
+		before := mustParse(t, text)
+		b := before.WithNodeID(7)
+		for _, e := range b.Describe() {
+			if (e.Name == "node.id" || e.Name == "broker.id") && (e.Value == nil || *e.Value != "7" || e.Source != SourceStaticBroker) {
+				t.Errorf("%q: got %+v, want 7 of server.properties", text, e)
+			}
+		}
+		if text == "" && before.IsSet("node.id") {
+			t.Error("the configuration it was made from changed")
+		}
+	}
 }
 
 func TestListDefault(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -35,11 +34,10 @@ func (b *Broker) ValidateDynamic(values map[string]string, node bool) error {
 		if err := validateDynamicKey(k, name, node); err != nil {
 			return err
 		}
-		canon, err := k.canonical(values[name])
-		if err != nil {
+		if err := k.checkNewOfBroker(values[name]); err != nil {
 			return err
 		}
-		if err := b.checkPool(name, canon); err != nil {
+		if err := b.checkPool(name, values[name]); err != nil {
 			return err
 		}
 	}
@@ -59,7 +57,8 @@ func (b *Broker) checkPool(name, value string) error {
 	if !slices.Contains(pools, name) {
 		return nil
 	}
-	size, _ := strconv.Atoi(value)
+	n, _ := parseWhole(value, 32)
+	size := int(n)
 	if now := b.Int(name); size != now && (size < max(now/2, 1) || size > 2*now) {
 		return &ValueError{Key: name, Value: value, Want: fmt.Sprintf("%d to %d, from half to twice the present %d", max(now/2, 1), 2*now, now)}
 	}

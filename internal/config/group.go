@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // groupBounds says which keys of the broker bound a setting of a group; "" for none.
@@ -73,8 +71,8 @@ func (b *Broker) checkGroupBound(overrides map[string]string, key, low, high str
 // groupInt is a group's own value, or else the broker's for all groups.
 func (b *Broker) groupInt(overrides map[string]string, key string) int {
 	if text, ok := overrides[key]; ok {
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
-			return n
+		if n, err := parseWhole(text, 32); err == nil {
+			return int(n)
 		}
 	}
 	return b.Int("group." + key)

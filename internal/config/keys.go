@@ -148,7 +148,7 @@ func newKey(columns []string) *Key {
 		BrokerKey:  columns[7],
 		LastKnown:  columns[8],
 	}
-	k.rule = newRule(k.Type, columns[4])
+	k.rule = newRule(columns[4])
 	k.Valid = k.rule.words
 	if columns[3] != "null" && columns[3] != "(required)" {
 		k.Default, k.HasDefault = strings.TrimPrefix(columns[3], "class "), true

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/properties"
@@ -140,6 +142,17 @@ func (b *Broker) copyNodeID() {
 	case hasBroker && !hasNode && !strings.HasPrefix(broker, "-"):
 		b.static["node.id"] = broker
 	}
+}
+
+// WithNodeID returns b with the number that the log directories gave the broker, as if
+// server.properties had it: Kafka does not start without.
+func (b *Broker) WithNodeID(id int32) *Broker {
+	next := *b
+	next.static = maps.Clone(b.static)
+	for _, name := range []string{"node.id", "broker.id"} {
+		next.static[name] = strconv.Itoa(int(id))
+	}
+	return &next
 }
 
 // LogDirs is log.dirs, or log.dir.

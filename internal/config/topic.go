@@ -68,7 +68,7 @@ func validate(scope Scope, overrides map[string]string) error {
 		if k.Old() {
 			continue
 		}
-		if _, err := k.canonical(overrides[name]); err != nil {
+		if err := k.checkNew(overrides[name]); err != nil {
 			return err
 		}
 	}

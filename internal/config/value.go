@@ -31,17 +31,17 @@ type rule struct {
 	also      string // one more value beside the range, or ""
 	oneOf     []string
 	foldCase  bool
-	nonEmpty  bool
+	nonEmpty  bool // lists: of a value that somebody sets today
 	matches   *regexp.Regexp
 }
 
 var (
-	throttlePattern = regexp.MustCompile(`^(\*|\d+:\d+(,\d+:\d+)*|)$`)
+	throttlePattern = regexp.MustCompile(`^(\*|(\d+:\d+)?(,(\d+:\d+)?)*)$`)
 	releasePattern  = regexp.MustCompile(`^(0\.([89]|10|11)|[1-9]\d?)(\.\d+)*(-IV\d+)?$`)
 	resetPattern    = regexp.MustCompile(`^(latest|earliest|by_duration:P.+)$`)
 )
 
-func newRule(t Type, valid string) rule {
+func newRule(valid string) rule {
 	r := rule{low: math.Inf(-1), high: math.Inf(1)}
 	valid, r.foldCase = strings.CutPrefix(valid, "(case insensitive) ")
 	switch {
@@ -52,7 +52,7 @@ func newRule(t Type, valid string) rule {
 	case valid == "release":
 		r.matches, r.words = releasePattern, "a release of Kafka, such as 0.9.0, 0.10.2 or 2.8-IV1"
 	case strings.HasPrefix(valid, "non-empty"):
-		r.nonEmpty, r.words = t == TypeString, "a value that is not empty"
+		r.nonEmpty, r.words = true, "a value that is not empty"
 	case strings.Contains(valid, ",..."):
 		r.setRange(valid)
 	case strings.HasPrefix(valid, "["):
@@ -89,13 +89,13 @@ func tableNumber(s string) float64 {
 }
 
 // canonical checks a value and returns it as Kafka would print it: trimmed, numbers
-// without leading zeros, list items separated by a comma only.
+// without leading zeros, list items once and separated by a comma only.
 func (k *Key) canonical(value string) (string, error) {
 	var canon string
 	var ok bool
 	switch k.Type {
 	case TypeBoolean:
-		canon = strings.ToLower(strings.TrimSpace(value))
+		canon = strings.ToLower(trim(value))
 		ok = canon == "true" || canon == "false"
 	case TypeShort:
 		canon, ok = k.canonicalInt(value, 16)
@@ -110,7 +110,7 @@ func (k *Key) canonical(value string) (string, error) {
 	case TypePassword:
 		canon, ok = value, true
 	default:
-		canon = strings.TrimSpace(value)
+		canon = trim(value)
 		ok = k.rule.allowsText(canon)
 	}
 	if ok {
@@ -124,7 +124,7 @@ func (k *Key) canonical(value string) (string, error) {
 }
 
 func (k *Key) canonicalInt(value string, bits int) (string, bool) {
-	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, bits)
+	n, err := parseWhole(value, bits)
 	if err != nil {
 		return "", false
 	}
@@ -133,61 +133,8 @@ func (k *Key) canonicalInt(value string, bits int) (string, bool) {
 }
 
 func (k *Key) canonicalDouble(value string) (string, bool) {
-	x, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	if err != nil || math.IsNaN(x) {
-		return "", false
-	}
-	return formatDouble(x), x >= k.rule.low && x <= k.rule.high
-}
-
-// formatDouble writes x as Java's Double.toString does.
-func formatDouble(x float64) string {
-	switch abs := math.Abs(x); {
-	case math.IsInf(x, 0):
-		return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "Inf", "Infinity", 1)
-	case abs != 0 && (abs < 1e-3 || abs >= 1e7):
-		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'E', -1, 64), "E")
-		if !strings.Contains(mantissa, ".") {
-			mantissa += ".0"
-		}
-		n, _ := strconv.Atoi(exponent)
-		return mantissa + "E" + strconv.Itoa(n)
-	}
-	s := strconv.FormatFloat(x, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
-}
-
-// SplitList splits a list value at its commas and drops the blanks around each item.
-func SplitList(value string) []string {
-	value = strings.TrimSpace(value)
-	if value == "" {
-		return nil
-	}
-	items := strings.Split(value, ",")
-	for i, item := range items {
-		items[i] = strings.TrimSpace(item)
-	}
-	return items
-}
-
-func (k *Key) canonicalList(value string) (string, bool) {
-	items := SplitList(value)
-	canon := strings.Join(items, ",")
-	if k.rule.matches != nil {
-		return canon, k.rule.matches.MatchString(canon)
-	}
-	if k.rule.oneOf == nil {
-		return canon, true
-	}
-	for i, item := range items {
-		if !slices.Contains(k.rule.oneOf, item) || slices.Contains(items[:i], item) {
-			return "", false
-		}
-	}
-	return canon, true
+	x, ok := parseJavaDouble(value)
+	return formatDouble(x), ok && x >= k.rule.low && x <= k.rule.high
 }
 
 func (r *rule) allowsText(value string) bool {
