@@ -3,13 +3,16 @@ package segment
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Append writes whole batches, with their final offsets, behind the last one in a single write.
-// After an error Size is what it was; the file may have part of the bytes behind it, which the
-// next Append overwrites and Recover cuts. The bytes are durable after Flush. The set is the
-// caller's again when Append returns; nothing is allocated per call.
+// After an error Size is what it was, and so is the file, unless the error matches ErrTorn. The
+// bytes are durable after Flush. The set is the caller's again when Append returns; nothing is
+// allocated per call.
 func (s *Segment) Append(set []byte) error {
 	if err := s.own(); err != nil {
 		return err
@@ -25,27 +28,27 @@ func (s *Segment) Append(set []byte) error {
 	defer f.release()
 	n, err := f.WriteAt(set, size)
 	s.dirty.Store(true) // after the write: a Flush beside it may have taken the mark away
-	if err != nil {
-		return err
+	if err == nil && n < len(set) {
+		err = &fs.PathError{Op: "write", Path: s.Path(LogFile), Err: io.ErrShortWrite}
 	}
-	if n < len(set) {
-		return fmt.Errorf("%s: %w", s.Path(LogFile), io.ErrShortWrite)
+	if err != nil {
+		return undoWrite(f, size, err)
 	}
 	s.size.Store(size + int64(n))
 	s.indexSet(set, size)
 	return nil
 }
 
-// Discard takes away what a failed Append has left in the file. After an error the file may have
-// anything behind the last batch.
-func (s *Segment) Discard() error {
-	f, err := s.log.acquire()
-	if err != nil {
-		return err
+// undoWrite takes away what a failed write may have left behind size. Where the disk has failed
+// there is nothing to be undone with.
+func undoWrite(f *openFile, size int64, cause error) error {
+	if vfs.FaultOf(cause) == vfs.DiskFault {
+		return fmt.Errorf("%w: %w", ErrTorn, cause)
 	}
-	defer f.release()
-	s.dirty.Store(true)
-	return f.Truncate(s.size.Load())
+	if err := f.Truncate(size); err != nil {
+		return fmt.Errorf("%w: %w (undo: %w)", ErrTorn, cause, err)
+	}
+	return cause
 }
 
 // checkSet refuses what no index could hold and what is not a sequence of whole batches.

@@ -22,6 +22,10 @@ var (
 	// ErrFull says that a segment would grow beyond 2^31-1 bytes.
 	ErrFull = errors.New("segment full")
 
+	// ErrTorn says that a write has failed and that nobody knows what the file has behind the
+	// last batch. Recover cuts it.
+	ErrTorn = errors.New("write is torn")
+
 	// ErrReadOnly refuses a change of a segment opened with Config.ReadOnly.
 	ErrReadOnly = errors.New("segment is read only")
 )

@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -67,6 +68,9 @@ func parseFrame(b []byte, position, left int64) (frame, error) {
 	}
 	if f.last < f.base {
 		return frame{}, badFrame("last offset %d is below the base offset %d", f.last, f.base)
+	}
+	if f.last == math.MaxInt64 {
+		return frame{}, badFrame("last offset %d has none behind it", f.last)
 	}
 	return f, nil
 }

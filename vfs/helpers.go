@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 )
 
+// errTooLong says that a file has more bytes than anybody would have written to it.
+var errTooLong = errors.New("file is too long")
+
 // MkdirAll creates a directory and its missing parents, and makes each new name durable.
 func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	name = filepath.Clean(name)
@@ -81,7 +84,7 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if size > limit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%d bytes, more than the limit of %d", size, limit)}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, at most %d are read", errTooLong, size, limit)}
 	}
 	b := make([]byte, size)
 	n, err := f.ReadAt(b, 0)

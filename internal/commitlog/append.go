@@ -48,8 +48,8 @@ type stampedSet struct {
 }
 
 // AppendAsLeader validates a set, gives it offsets and the leader epoch, in place, and
-// appends it. An error that does not match ErrStorage is the fault of the set, and the log
-// is as before. The set is the caller's again on return.
+// appends it. After an error the log is as before, unless it is a *StorageError; one that does
+// not match ErrStorage is the fault of the set. The set is the caller's again on return.
 func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (AppendInfo, error) {
 	if err := l.prepare(); err != nil {
 		return AppendInfo{}, err
@@ -105,7 +105,10 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 			return AppendInfo{}, err
 		}
 	}
-	first := l.offsets.Load().End
+	first, err := l.firstOffsetOf(v)
+	if err != nil {
+		return AppendInfo{}, err
+	}
 	if err := v.Stamp(first, leaderEpoch); err != nil {
 		return AppendInfo{}, err
 	}
@@ -121,6 +124,16 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 	info, err := l.writeLocked(&s, c)
 	info.LogAppendTime, info.Converted = v.LogAppendTime, v.Converted
 	return info, err
+}
+
+// firstOffsetOf returns the offset that a set gets. The one behind its last must exist as well:
+// it is the log end then.
+func (l *Log) firstOffsetOf(v *record.Validated) (int64, error) {
+	end := l.offsets.Load().End
+	if int64(v.LastOffsetDelta) >= math.MaxInt64-end {
+		return 0, &StepError{l.partition, "append", fmt.Errorf("%w: the log ends at %d", ErrNoOffsets, end)}
+	}
+	return end, nil
 }
 
 func (l *Log) duplicateLocked(b producerBatch, c *Config) AppendInfo {
@@ -211,6 +224,9 @@ func (l *Log) appendSentLocked(s *stampedSet) (AppendInfo, error) {
 	if end := l.offsets.Load().End; s.first < end {
 		return AppendInfo{}, fmt.Errorf("%v: %w", l.partition, &UnexpectedOffsetError{s.first, s.last, end})
 	}
+	if s.last == math.MaxInt64 {
+		return AppendInfo{}, &StepError{l.partition, "append", ErrNoOffsets}
+	}
 	if len(s.bytes) > c.SegmentBytes {
 		return AppendInfo{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrRecordListTooLarge, len(s.bytes), c.SegmentBytes)
 	}
@@ -241,12 +257,12 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	active := o.active()
 	if s.hasProducer {
 		if err := l.soundTxnsLocked(active); err != nil {
-			return AppendInfo{}, l.noRoom("read aborted transactions", err)
+			return AppendInfo{}, l.spare("read aborted transactions", err)
 		}
 	}
 	start := position{s.first, active, active.Size()}
 	if err := active.Append(s.bytes); err != nil {
-		return AppendInfo{}, l.appendFailed(active, err)
+		return AppendInfo{}, l.appendFailed(err)
 	}
 	if s.hasProducer {
 		if err := l.applyProducersLocked(s.bytes, start); err != nil {

@@ -10,7 +10,10 @@ import (
 // for. Messages know neither producers nor leader epochs, so what the epoch cache says
 // would be wrong for them: it is cleared, as for a follower.
 func (l *Log) appendMessagesLocked(v *record.Validated, c *Config) (AppendInfo, error) {
-	first := l.offsets.Load().End
+	first, err := l.firstOffsetOf(v)
+	if err != nil {
+		return AppendInfo{}, err
+	}
 	if err := v.Stamp(first, -1); err != nil {
 		return AppendInfo{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Refusals. Errors of this package match them with errors.Is; those of package record
@@ -25,8 +26,12 @@ var (
 // ErrMessageTooLarge is record's: a batch is larger than max.message.bytes.
 var ErrMessageTooLarge = record.ErrTooLarge
 
-// ErrStorage matches every error of a log that can no longer be trusted with writes: a
-// write, sync or file operation failed (the cause is wrapped), or the log is closed.
+// ErrNoOffsets refuses records for which there is no offset below 2^63 - 1.
+var ErrNoOffsets = errors.New("no offsets are left")
+
+// ErrStorage matches every error that is no fault of the request: the log can no longer be trusted
+// with changes, because a write, sync or file operation failed or it is closed (*StorageError); or
+// it is as it was, and there is no room (*DiskFullError), no descriptor or memory (*StepError).
 var ErrStorage = errors.New("storage error")
 
 // ErrClosed is the cause of a storage error after Close.
@@ -44,6 +49,23 @@ func (e *UnexpectedOffsetError) Error() string {
 }
 
 func (e *UnexpectedOffsetError) Is(target error) bool { return target == ErrUnexpectedOffset }
+
+// A StepError says that a step, such as an append, a roll or a flush, was not done, for what is
+// neither the log's fault nor the disk's. The log is as it was before and takes the next.
+type StepError struct {
+	Partition topic.Partition
+	Op        string // what was not done
+	Err       error
+}
+
+func (e *StepError) Error() string { return fmt.Sprintf("%v: %s: %v", e.Partition, e.Op, e.Err) }
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Is makes it a storage error, unless the values are to blame: trying again may help.
+func (e *StepError) Is(target error) bool {
+	return target == ErrStorage && vfs.FaultOf(e.Err) != vfs.ValueFault
+}
 
 // A StorageError is what a poisoned log answers. It matches ErrStorage.
 type StorageError struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A flusher makes sure that at most one sync of a log runs, and that all who come while it
@@ -43,7 +44,7 @@ func (l *Log) LastFlush() time.Time { return time.UnixMilli(l.flush.lastFlush.Lo
 func (l *Log) ObserveFlushes(h *metrics.Histogram) { l.flush.times.Store(h) }
 
 // FlushTo returns when all records below offset are on disk. Callers at the same time
-// share syncs. An error poisons the log: after a failed sync nobody knows what is on disk.
+// share syncs. A *StorageError poisons the log: after a failed sync nobody knows what is on disk.
 func (l *Log) FlushTo(offset int64) error {
 	f := &l.flush
 	f.mu.Lock()
@@ -59,7 +60,9 @@ func (l *Log) FlushTo(offset int64) error {
 			f.done.Wait()
 			continue
 		}
-		l.runSync(l.syncAll)
+		if err := l.runSync(l.syncAll); err != nil {
+			return err
+		}
 	}
 }
 
@@ -91,7 +94,11 @@ func (l *Log) runSync(sync func() error) error {
 	f.running = true
 	f.mu.Unlock()
 	err := sync()
-	if err != nil {
+	switch vfs.FaultOf(err) {
+	case vfs.NoFault:
+	case vfs.ValueFault, vfs.ProcessFault:
+		err = l.spare("flush", err) // no sync has failed: what is not on disk is owed as before
+	default:
 		err = l.fail("flush", err)
 	}
 	f.mu.Lock()
@@ -120,6 +127,7 @@ type syncJob struct {
 	segments    []*segment.Segment // sealed ones, ascending
 	active      *segment.Segment   // nil: not this time
 	snapshots   []string
+	offsets     []int64 // of the snapshots
 	dir         string
 	truncations int
 }
@@ -127,7 +135,8 @@ type syncJob struct {
 // captureLocked takes over the debts of the log up to end.
 func (l *Log) captureLocked(end int64) syncJob {
 	j := syncJob{end: end, segments: slices.Clone(l.mu.unsynced), dir: l.mu.dir, truncations: l.mu.truncations}
-	for _, offset := range l.mu.snapshots.takeUnsynced(end) {
+	j.offsets = l.mu.snapshots.takeUnsynced(end)
+	for _, offset := range j.offsets {
 		j.snapshots = append(j.snapshots, l.mu.snapshots.path(offset))
 	}
 	return j
@@ -167,6 +176,13 @@ func (l *Log) run(j *syncJob) error {
 	return nil
 }
 
+// owe gives back the debts of a job that was not done.
+func (l *Log) owe(j *syncJob) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.snapshots.giveBack(j.offsets)
+}
+
 // finish publishes what a job made durable, unless a truncation made it void.
 func (l *Log) finish(j *syncJob) {
 	l.mu.Lock()
@@ -201,6 +217,9 @@ func (l *Log) syncSealed() error {
 func (l *Log) do(j *syncJob) error {
 	began := metrics.StartStopwatch()
 	err := l.run(j)
+	if err != nil {
+		l.owe(j)
+	}
 	if h := l.flush.times.Load(); h != nil && j.end > l.RecoveryPoint() {
 		h.Observe(began.Elapsed())
 	}

@@ -58,8 +58,9 @@ type Options struct {
 	// Disk says when there is no room for records. Nil is always room.
 	Disk *Disk
 
-	// OnFailure is called once, when a failed operation makes the log refuse writes. The
-	// caller may hold locks of the log: OnFailure must not call it.
+	// OnFailure is called once, when a failed operation makes the log refuse writes; the error
+	// is a *StorageError, and whether the disk has failed vfs.FaultOf tells. The caller may hold
+	// locks of the log: OnFailure must not call it.
 	OnFailure func(error)
 }
 
@@ -160,22 +161,6 @@ func (l *Log) Failed() error {
 	return nil
 }
 
-// fail makes the log refuse all writes until it is opened again: after a failed write,
-// nobody knows what the file holds.
-func (l *Log) fail(op string, err error) error {
-	if errors.Is(err, ErrStorage) {
-		return err
-	}
-	e := &StorageError{l.partition, op, err}
-	if l.failure.CompareAndSwap(nil, e) {
-		l.logger.Error("log refuses writes until it is opened again", "partition", l.partition, "op", op, "err", err)
-		if l.onFailure != nil {
-			l.onFailure(e)
-		}
-	}
-	return e
-}
-
 // prepare is what comes before every change: is the log alive, and is its topic id on disk?
 func (l *Log) prepare() error {
 	if e := l.failure.Load(); e != nil {
@@ -204,7 +189,7 @@ func (l *Log) syncMetadata() error {
 	}
 	path := filepath.Join(filepath.Dir(l.epochs.path), checkpoint.PartitionMetadataFile)
 	if err := checkpoint.WritePartitionMetadata(l.fs, path, l.TopicID()); err != nil {
-		return l.noRoom("write partition.metadata", err)
+		return l.spare("write partition.metadata", err)
 	}
 	l.metadataPending.Store(false)
 	return nil
@@ -371,19 +356,18 @@ func (l *Log) AssignEpoch(epoch int32, start int64) error {
 
 func (l *Log) syncEpochs() error {
 	if err := l.epochs.sync(); err != nil {
-		return l.noRoom("write leader epochs", err)
+		return l.spare("write leader epochs", err)
 	}
 	return nil
 }
 
-// syncEpochsSoon is syncEpochs after an append. On a full disk the batches, which have the
-// epochs too, must do until the next attempt.
+// syncEpochsSoon is syncEpochs after an append. Where it cannot be done now, as on a full disk, the
+// batches, which have the epochs too, must do until the next attempt.
 func (l *Log) syncEpochsSoon() error {
-	err := l.syncEpochs()
-	if _, full := errors.AsType[*DiskFullError](err); full {
-		return nil
+	if err := l.syncEpochs(); l.Failed() != nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // A SegmentInfo describes a segment.
@@ -439,7 +423,7 @@ func (l *Log) renameDir(dir string) error {
 	l.epochs.file.Lock()
 	defer l.epochs.file.Unlock()
 	if err := segment.RenameDir(l.fs, l.mu.dir, dir, l.offsets.Load().segments); err != nil {
-		return l.fail("rename", err)
+		return l.spare("rename", err)
 	}
 	l.mu.dir = dir
 	l.mu.snapshots.dir = dir
@@ -475,7 +459,7 @@ func (l *Log) snapshotAndFlush() error {
 	err := l.mu.snapshots.write(l.mu.producers)
 	l.mu.Unlock()
 	if err != nil {
-		return l.noRoom("write producer snapshot", err)
+		return l.spare("write producer snapshot", err)
 	}
 	return l.Flush()
 }

@@ -255,6 +255,15 @@ func (s *snapshots) takeUnsynced(offset int64) (taken []int64) {
 	return taken
 }
 
+// giveBack takes back what takeUnsynced handed over and was not synced.
+func (s *snapshots) giveBack(offsets []int64) {
+	for _, offset := range offsets {
+		if slices.Contains(s.offsets, offset) && !slices.Contains(s.unsynced, offset) {
+			s.unsynced = append(s.unsynced, offset)
+		}
+	}
+}
+
 // syncFile makes a file durable that may be gone by now.
 func syncFile(fsys vfs.FS, path string) error {
 	f, err := fsys.OpenFile(path, os.O_RDWR, 0)

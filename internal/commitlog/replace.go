@@ -137,7 +137,7 @@ func (l *Log) stage(dir string, cleaned []*segment.Segment) (err error) {
 	if undo = errors.Join(undo, l.fs.SyncDir(dir)); undo != nil {
 		return l.fail("undo a swap", errors.Join(err, undo))
 	}
-	return l.noRoom("swap in segments", err)
+	return l.spare("swap in segments", err)
 }
 
 // publish gives readers the cleaned segments, and forgets what was known of places in the old.

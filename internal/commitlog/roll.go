@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A rollQuestion is what decides whether the active segment must make place for another
@@ -52,8 +53,12 @@ func (q rollQuestion) waitedMs() int64 {
 func (l *Log) maybeRollLocked(s *stampedSet, c *Config) error {
 	active := l.offsets.Load().active()
 	first, err := active.FirstTimestamp()
-	if err != nil {
-		return l.fail("read first batch", err)
+	switch vfs.FaultOf(err) {
+	case vfs.NoFault:
+	case vfs.ValueFault:
+		first = -1 // the batch is damaged: the segment has the age of its file
+	default:
+		return l.spare("read first batch", err)
 	}
 	q := rollQuestion{
 		size:           active.Size(),
@@ -111,7 +116,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 		return l.fail("roll", fmt.Errorf("BUG: new segment at %d, active one at %d", base, active.BaseOffset()))
 	}
 	if err := old.active().Seal(); err != nil {
-		return l.noRoom("seal segment", err)
+		return l.spare("seal segment", err)
 	}
 	if l.flush.recoveryPoint.Load() >= base {
 		// A checkpoint may say so already, and then nobody looks below the new segment.
@@ -121,7 +126,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	}
 	s, err := l.createLocked(base, c)
 	if err != nil {
-		return l.noRoom("create segment", err)
+		return l.spare("create segment", err)
 	}
 	before := l.mu.producers.end
 	l.mu.producers.end = base
@@ -130,7 +135,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 		if undo := errors.Join(s.Remove(), l.mu.snapshots.discard(base)); undo != nil {
 			return l.fail("undo a roll", undo)
 		}
-		return l.noRoom("write producer snapshot", err)
+		return l.spare("write producer snapshot", err)
 	}
 	l.mu.producers.end = max(before, base) // the log end, also where a truncation left a gap
 	l.mu.unsynced = append(l.mu.unsynced, old.active())
