@@ -11,6 +11,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A refusal is an error of this package with a Kafka code of its own.
@@ -102,6 +103,9 @@ func code(err error) int16 {
 		if errors.Is(err, codes[i].err) {
 			return codes[i].code.Code
 		}
+	}
+	if vfs.FaultOf(err) > vfs.ValueFault { // a read that failed, or found no descriptor
+		return kerr.KafkaStorageError.Code
 	}
 	return kerr.UnknownServerError.Code
 }

@@ -3,8 +3,6 @@ package cleaner
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -156,8 +154,8 @@ func (m *Manager) claim(ctx context.Context) *cleaning {
 	return run
 }
 
-// failed decides what an error at a log means: bytes that are wrong set the log aside, a
-// failed operation takes the directory offline, and nothing is wrong if the log is gone.
+// failed decides what an error at a log means: bytes or files that are wrong set the log aside, a
+// failed disk takes the directory offline, a shortage passes, and nothing is wrong if the log is gone.
 func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err error) {
 	placed, _ := m.logs.Place(p)
 	switch {
@@ -167,7 +165,9 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 		m.logger.Info("log has changed while it was cleaned", "partition", p, "err", err)
 	case isFull(err):
 		m.logger.Error("no room to clean", "partition", p, "err", err)
-	case isEnvironment(err):
+	case vfs.FaultOf(err) == vfs.ProcessFault:
+		m.logger.Error("cleaning is tried again", "partition", p, "err", err)
+	case vfs.FaultOf(err) == vfs.DiskFault:
 		m.logger.Error("cleaning", "partition", p, "err", err)
 		m.logs.FailSoon(dir, err)
 	default:
@@ -181,10 +181,4 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 func isFull(err error) bool {
 	_, full := errors.AsType[*commitlog.DiskFullError](err)
 	return full || vfs.IsFull(err)
-}
-
-func isEnvironment(err error) bool {
-	_, path := errors.AsType[*fs.PathError](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	return path || link
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Create returns the log of a partition, and creates it if there is none. The directory of
@@ -45,8 +46,8 @@ func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Confi
 		if l, err = m.createIn(d, p, topicID, c); err == nil {
 			return l, nil
 		}
-		if isDamage(err) {
-			return nil, err
+		if !endsDir(vfs.FaultOf(err)) {
+			return nil, fmt.Errorf("%v: %w", p, err)
 		}
 		m.failSoon(d, err)
 	}

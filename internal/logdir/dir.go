@@ -1,6 +1,7 @@
 package logdir
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,7 @@ type dir struct {
 	// mu guards the state of the directory. It is held for moments only.
 	mu struct {
 		sync.Mutex
-		err    error // why the directory is offline; nil while it serves
+		err    error // a *DirError: why the directory is offline; nil while it serves
 		listed bool  // Load has read the checkpoints and filled parked
 		loaded bool  // Load has come to the end
 		// parked has the partitions that lie here and have no open log: not loaded yet,
@@ -57,13 +58,13 @@ func (d *dir) failure() error {
 }
 
 // setFailure takes the directory offline and reports whether it was online.
-func (d *dir) setFailure(err error) bool {
+func (d *dir) setFailure(cause error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mu.err != nil {
 		return false
 	}
-	d.mu.err = err
+	d.mu.err = &DirError{d.path, cause}
 	return true
 }
 
@@ -125,7 +126,7 @@ type Dir struct {
 	ID       uuid.UUID // zero if the directory was offline from the start
 	Online   bool
 	Cordoned bool             // takes no new logs
-	Err      error            // why it is offline
+	Err      error            // why it is offline, or nil
 	Logs     []*commitlog.Log // in no order
 	// Futures are the copies of moves to this directory.
 	Futures []Future
@@ -158,7 +159,7 @@ func (m *Manager) Dirs() []Dir {
 	for _, d := range m.dirs {
 		if d.holdsLogs {
 			err := d.failure()
-			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Cordoned: d.cordoned.Load(), Err: err, Logs: logs[d], Futures: futures[d], fs: m.cfg.FS})
+			list = append(list, Dir{Path: d.path, ID: d.id, Online: err == nil, Cordoned: d.cordoned.Load(), Err: errors.Unwrap(err), Logs: logs[d], Futures: futures[d], fs: m.cfg.FS})
 		}
 	}
 	return list

@@ -13,30 +13,67 @@ import (
 func (m *Manager) Fail(path string, cause error) error {
 	for _, d := range m.dirs {
 		if d.path == filepath.Clean(path) {
-			m.failed(d, cause)
+			m.failNow(d, cause)
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: %s is not a log directory", ErrNoDirectory, path)
 }
 
-// failed takes a directory offline, the first time it is called for it.
+// A DirError says that a log directory is offline, and why.
+type DirError struct {
+	Path string
+	Err  error
+}
+
+func (e *DirError) Error() string { return "log directory " + e.Path + ": " + e.Err.Error() }
+func (e *DirError) Unwrap() error { return e.Err }
+
+// endsDir reports whether an operation on the files of a directory itself, not on those of a log,
+// that failed in such a way ends it: the disk has failed, or somebody took files away.
+func endsDir(fault vfs.Fault) bool { return fault == vfs.FileFault || fault == vfs.DiskFault }
+
+// failed takes a directory offline whose logs cannot be loaded. A shortage of the process is
+// none of its business: it ends the start, for logs that are not looked at must not be taken for
+// gone.
 func (m *Manager) failed(d *dir, cause error) {
+	if vfs.FaultOf(cause) == vfs.ProcessFault {
+		m.logger.Error("logs cannot be loaded", "dir", d.path, "err", cause)
+		m.shortage.CompareAndSwap(nil, &cause)
+		return
+	}
+	m.failNow(d, cause)
+}
+
+// failNow takes a directory offline, the first time it is called for it.
+func (m *Manager) failNow(d *dir, cause error) {
 	if d.setFailure(cause) {
 		m.takeOffline(d, cause)
 	}
 }
 
-// failSoon is failed for callers that hold locks: of the manager or of a log. A directory that
-// serves stays online when its disk is full: deleting is what helps.
+// failSoon is failed for callers that hold locks: of the manager or of a log. A directory stays
+// online when its disk is not to blame: when it is full, deleting is what helps, and what failed
+// for want of descriptors or memory will be tried again.
 func (m *Manager) failSoon(d *dir, cause error) {
-	if vfs.IsFull(cause) {
+	switch fault := vfs.FaultOf(cause); {
+	case fault == vfs.SpaceFault:
 		m.logger.Error("log directory has no room", "dir", d.path, "err", cause)
-		return
-	}
-	if d.setFailure(cause) {
+	case !endsDir(fault):
+		m.logger.Error("step left out, log directory stays online", "dir", d.path, "fault", fault, "err", cause)
+	case d.setFailure(cause):
 		m.background(func() { m.takeOffline(d, cause) })
 	}
+}
+
+// logFailed is told of a log that refuses changes. Its directory goes offline when the disk has
+// failed; otherwise the log is opened again.
+func (m *Manager) logFailed(d *dir, p topic.Partition, cause error) {
+	if vfs.FaultOf(cause) == vfs.DiskFault {
+		m.failSoon(d, cause)
+		return
+	}
+	m.ailing.add(p)
 }
 
 // background runs a task that Close waits for; after Close it does nothing.

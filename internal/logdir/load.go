@@ -62,6 +62,9 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := m.shortage.Load(); err != nil {
+		return *err
+	}
 	return m.enoughOnline()
 }
 
@@ -202,7 +205,9 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 	}
 	var read offsets
 	for k := range checkpointKinds {
-		read[k] = m.readCheckpoint(d, k)
+		if read[k], err = m.readCheckpoint(d, k); err != nil {
+			return err
+		}
 	}
 	for _, path := range found.deleted {
 		m.deletions.add(m.cfg.Now().Add(m.fileDeleteDelay()), func() { m.removeAll(path) })
@@ -270,9 +275,12 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 
 // isDamage reports whether the bytes of a log are wrong, not the disk. What a log can bound by itself
 // it does; left are a damaged file that a crash kept from taking the place of others, of which
-// nobody knows what it was to replace, and a copy of another topic.
+// nobody knows what it was to replace, a copy of another topic, and files that cannot be what they are
+// called.
 func isDamage(err error) bool {
-	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, commitlog.ErrInconsistentTopicID)
+	fault := vfs.FaultOf(err)
+	return fault == vfs.ValueFault || fault == vfs.FileFault ||
+		errors.Is(err, record.ErrCorrupt) || errors.Is(err, commitlog.ErrInconsistentTopicID)
 }
 
 // foundOffset returns what a checkpoint said of a log at start, -1 for nothing.
@@ -312,7 +320,7 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		DeleteLater:          m.deleteLater,
 		Background:           m.errand,
 		Disk:                 &d.disk,
-		OnFailure:            func(err error) { m.failSoon(d, err) },
+		OnFailure:            func(err error) { m.logFailed(d, p, err) },
 	}
 }
 

@@ -33,6 +33,8 @@ type Manager struct {
 	progress      progress
 	deletions     deletions
 	errands       errands
+	ailing        ailing
+	shortage      atomic.Pointer[error] // why Load cannot go on, though the disks are well
 	mover         mover
 	moveThrottler throttle.Throttler // of all copies together
 	live          liveSettings

@@ -107,7 +107,9 @@ func (m *Manager) settleMeta() error {
 		meta, err := checkpoint.ReadMetaProperties(m.cfg.FS, d.metaProperties())
 		has := !errors.Is(err, fs.ErrNotExist)
 		if err != nil && has {
-			m.failedToOpen(d, err)
+			if err := m.failedToOpen(d, err); err != nil {
+				return err
+			}
 			continue
 		}
 		online = append(online, d)
@@ -122,21 +124,24 @@ func (m *Manager) settleMeta() error {
 	}
 	m.clusterID, m.nodeID = id.clusterID, id.nodeID
 	for i, d := range online {
-		m.settleDir(d, found[i], id)
+		if err := m.settleDir(d, found[i], id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (m *Manager) settleDir(d *dir, found foundMeta, id identity) {
+func (m *Manager) settleDir(d *dir, found foundMeta, id identity) error {
 	want := checkpoint.MetaProperties{ClusterID: id.clusterID, NodeID: id.nodeID, DirectoryID: found.meta.DirectoryID}
 	if want.DirectoryID.IsZero() {
 		want.DirectoryID = uuid.New()
 	}
 	d.id = want.DirectoryID
 	if found.has && found.meta == want {
-		return
+		return nil
 	}
 	if err := checkpoint.WriteMetaProperties(m.cfg.FS, found.path, want, m.cfg.Now()); err != nil {
-		m.failedToOpen(d, err)
+		return m.failedToOpen(d, err)
 	}
+	return nil
 }

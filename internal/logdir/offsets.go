@@ -6,6 +6,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A checkpointKind is one of the offset checkpoints that the manager keeps.
@@ -103,13 +104,17 @@ func (m *Manager) checkpointAll(k checkpointKind) {
 }
 
 // readCheckpoint reads a file at start. What makes no sense is as good as none: recovery
-// and clamping to the log make up for it.
-func (m *Manager) readCheckpoint(d *dir, k checkpointKind) map[topic.Partition]int64 {
+// and clamping to the log make up for it. A file that could not be opened for want of descriptors
+// is an error: what it says must not be forgotten.
+func (m *Manager) readCheckpoint(d *dir, k checkpointKind) (map[topic.Partition]int64, error) {
 	path := d.file(checkpointNames[k])
 	entries, err := checkpoint.ReadOffsets(m.cfg.FS, path)
+	if vfs.FaultOf(err) == vfs.ProcessFault {
+		return nil, err
+	}
 	if err != nil {
 		m.logger.Error("checkpoint ignored, its offsets count as 0", "file", path, "err", err)
-		return make(map[topic.Partition]int64)
+		return make(map[topic.Partition]int64), nil
 	}
-	return entries
+	return entries, nil
 }

@@ -21,6 +21,7 @@ func Open(cfg Config) (*Manager, error) {
 	m.mu.futures = make(map[topic.Partition]entry)
 	m.preferred = make(map[topic.Partition]*dir)
 	m.mover.init()
+	m.ailing.init()
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.unlockAll())
@@ -81,18 +82,23 @@ func (m *Manager) lockDir(d *dir) error {
 		return fmt.Errorf("log directory %s is in use by another broker, or configured twice: %w", d.path, err)
 	}
 	if err != nil {
-		m.failedToOpen(d, err)
+		return m.failedToOpen(d, err)
 	}
 	return nil
 }
 
-// failedToOpen puts a directory offline before it has served.
-func (m *Manager) failedToOpen(d *dir, err error) {
+// failedToOpen puts a directory offline before it has served. An error is one of the process, which
+// cannot start then.
+func (m *Manager) failedToOpen(d *dir, err error) error {
+	if vfs.FaultOf(err) == vfs.ProcessFault {
+		return err
+	}
 	m.logger.Error("log directory is offline", "dir", d.path, "err", err)
 	d.setFailure(err)
 	if err := d.unlock(); err != nil {
 		m.logger.Warn("cannot remove the lock file", "dir", d.path, "err", err)
 	}
+	return nil
 }
 
 // enoughOnline is nil while there is a directory for logs and the metadata directory.

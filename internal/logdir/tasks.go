@@ -26,6 +26,7 @@ func (m *Manager) Start(ctx context.Context) {
 		m.background(func() { m.move(ctx) })
 	}
 	m.every(ctx, idleInterval, func(time.Time) { segment.CloseIdle() })
+	m.background(func() { m.watchAiling(ctx) })
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
 	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)
