@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -68,11 +69,22 @@ func TestKafkaDirectories(t *testing.T) {
 			}
 			state := stateOf(img)
 			mustClose(t, q)
+			checkEpochs(t, fsys, dir, checkpoint.EpochEntry{Epoch: 1, StartOffset: 0}, checkpoint.EpochEntry{Epoch: 2, StartOffset: before - 1})
 			q = mustOpen(t, options(fsys, dir))
 			if !slices.Equal(stateOf(q.Image()), state) {
 				t.Error("the image differs after another start")
 			}
 		})
+	}
+}
+
+// checkEpochs looks at leader-epoch-checkpoint: an epoch begins at its first batch, also where a
+// snapshot holds what that says.
+func checkEpochs(t *testing.T, fsys vfs.FS, dir string, want ...checkpoint.EpochEntry) {
+	t.Helper()
+	got, err := checkpoint.ReadEpochs(fsys, filepath.Join(logDir(dir), epochsFile))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("leader epochs %v, %v, want %v", got, err, want)
 	}
 }
 

@@ -40,6 +40,10 @@ type metadataLog struct {
 		nextOffset int64
 		nextBytes  int64 // written since the last snapshot
 
+		// epochs are where the epochs begin of all batches that were read or written, also of
+		// those that are no entries any more because a snapshot holds them.
+		epochs []snapshotID
+
 		// kraft is the newest KRAFT_VERSION and KRAFT_VOTERS that load found.
 		kraft []controlRecord
 	}
@@ -184,18 +188,11 @@ func (l *metadataLog) lastCommand() uint64 {
 	return 0
 }
 
-// epochStarts returns the first offset of each epoch in the log.
-func (l *metadataLog) epochStarts() (starts []snapshotID) {
+// epochStarts returns the first offset of each epoch in the files.
+func (l *metadataLog) epochStarts() []snapshotID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	base := l.mu.firstBase
-	for _, e := range l.mu.entries {
-		if len(starts) == 0 || starts[len(starts)-1].epoch != e.epoch {
-			starts = append(starts, snapshotID{base, e.epoch})
-		}
-		base = e.nextOffset
-	}
-	return starts
+	return slices.Clone(l.mu.epochs)
 }
 
 // lastEpoch returns the epoch of the last batch, 0 when there is none.
@@ -268,6 +265,9 @@ func (l *metadataLog) forgetData() {
 
 // addLocked makes a batch that lies in the file an entry.
 func (l *metadataLog) addLocked(s *segment, batch record.Batch, position int64) {
+	if n := len(l.mu.epochs); n == 0 || l.mu.epochs[n-1].epoch != batch.LeaderEpoch() {
+		l.mu.epochs = append(l.mu.epochs, snapshotID{batch.BaseOffset(), batch.LeaderEpoch()})
+	}
 	l.mu.entries = append(l.mu.entries, entry{
 		segment: s, position: position, size: int32(batch.Size()), epoch: batch.LeaderEpoch(), nextOffset: batch.NextOffset(), control: batch.IsControl(),
 	})
@@ -373,6 +373,7 @@ func (l *metadataLog) truncateLocked(n int) error {
 	if n > 0 {
 		l.mu.nextOffset = l.mu.entries[n-1].nextOffset
 	}
+	l.mu.epochs = slices.DeleteFunc(l.mu.epochs, func(start snapshotID) bool { return start.endOffset >= l.mu.nextOffset })
 	return errors.Join(e.segment.file.Truncate(e.position), e.segment.file.Sync())
 }
 

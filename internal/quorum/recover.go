@@ -40,7 +40,7 @@ func (l *metadataLog) load(skip int64) error {
 
 // restartLocked begins the numbering of entries at the end of the log.
 func (l *metadataLog) restartLocked() {
-	l.mu.entries = nil
+	l.mu.entries, l.mu.epochs = nil, nil
 	l.mu.firstIndex = uint64(l.mu.nextOffset) + 1
 	l.mu.firstBase = l.mu.nextOffset
 }
