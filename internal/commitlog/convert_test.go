@@ -97,7 +97,7 @@ func TestMessageFormatChanges(t *testing.T) {
 func TestOldMessagesClearTheEpochs(t *testing.T) {
 	o := testOptions(vfs.NewMem())
 	l := openLog(t, o)
-	must(t, l.AssignEpoch(4, 0))
+	l.EnterEpoch(4)
 	_, err := l.AppendAsLeader(spec{}.build(t), 4, AppendOptions{})
 	must(t, err)
 	if got := l.LatestEpoch(); got != 4 {

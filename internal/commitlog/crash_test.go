@@ -315,7 +315,7 @@ func (w *crashWorld) cut(offset int64, truncate func(int64) error) {
 	w.checkpoint()
 	w.learnProducers()
 	w.epoch++
-	w.did(w.log.AssignEpoch(w.epoch, w.end))
+	w.log.EnterEpoch(w.epoch)
 }
 
 // learnProducers asks the log where producers are, as the loss of records may have set
@@ -419,7 +419,7 @@ func (w *crashWorld) crashAndOpen() {
 	w.learnProducers()
 	w.retry()
 	w.epoch++
-	must(w.t, l.AssignEpoch(w.epoch, w.end))
+	l.EnterEpoch(w.epoch)
 }
 
 // stored returns the batches in the files, also those below the log start.

@@ -139,7 +139,7 @@ func TestPoison(t *testing.T) {
 		for what, err := range map[string]error{
 			"append": second(l.AppendAsLeader(spec{}.build(t), 0, AppendOptions{})), "follow": second(l.AppendAsFollower(spec{}.build(t), 0)),
 			"flush": l.Flush(), "flush to": l.FlushTo(2), "roll": l.Roll(), "truncate": l.TruncateTo(0), "start": l.IncrementLogStart(1),
-			"epoch": l.AssignEpoch(4, 2), "close": l.Close(),
+			"close": l.Close(),
 		} {
 			if !errors.Is(err, ErrStorage) {
 				t.Errorf("%s, then %s: got %v", name, what, err)

@@ -17,6 +17,9 @@ import (
 // before the change matters: before an append is acknowledged and before the recovery
 // point passes it. What a crash takes from the file, recovery finds in the batches again.
 //
+// The epoch of the leader is in no entry before something is written in it: until then it begins
+// at the log end, wherever that is, and the metadata knows it (doc/decisions/0010).
+//
 // Invariant: epochs and start offsets both ascend strictly.
 type EpochCache struct {
 	fs   vfs.FS
@@ -24,13 +27,16 @@ type EpochCache struct {
 
 	// entries is replaced by the writer, never modified.
 	entries atomic.Pointer[[]checkpoint.EpochEntry]
-	dirty   atomic.Bool // entries are newer than the file
+	dirty   atomic.Bool  // entries are newer than the file
+	entered atomic.Int32 // epoch that the leader has entered, -1 for none
+	proven  atomic.Bool  // the batches agree, see Log.provenEpochs
 
 	file sync.Mutex // held while the file is written
 }
 
 func newEpochCache(fsys vfs.FS, path string) *EpochCache {
 	c := &EpochCache{fs: fsys, path: path}
+	c.entered.Store(-1)
 	c.store(nil)
 	return c
 }
@@ -79,6 +85,9 @@ func (c *EpochCache) assign(epoch int32, start int64) {
 	if epoch < 0 || start < 0 {
 		return
 	}
+	if c.entered.Load() > epoch {
+		c.entered.Store(-1)
+	}
 	entries := c.list()
 	n := len(entries)
 	if n > 0 && entries[n-1].Epoch == epoch && entries[n-1].StartOffset <= start {
@@ -90,6 +99,15 @@ func (c *EpochCache) assign(epoch int32, start int64) {
 	c.store(append(slices.Clone(entries[:n]), checkpoint.EpochEntry{Epoch: epoch, StartOffset: start}))
 }
 
+// enter notes that the log has a leader in epoch from its end on. If an entry knows a later one,
+// which no leader was in, it goes.
+func (c *EpochCache) enter(epoch int32, logEnd int64) {
+	if e, ok := c.latest(); ok && e.Epoch > epoch {
+		c.assign(epoch, logEnd)
+	}
+	c.entered.Store(epoch)
+}
+
 // latest returns the last entry.
 func (c *EpochCache) latest() (checkpoint.EpochEntry, bool) {
 	entries := c.list()
@@ -99,15 +117,41 @@ func (c *EpochCache) latest() (checkpoint.EpochEntry, bool) {
 	return entries[len(entries)-1], true
 }
 
+// latestEpoch returns the last epoch, -1 when there is none.
+func (c *EpochCache) latestEpoch() int32 {
+	epoch := c.entered.Load()
+	if e, ok := c.latest(); ok {
+		epoch = max(epoch, e.Epoch)
+	}
+	return epoch
+}
+
+// view returns the entries, and the epoch at the log end in which nothing was written yet, or -1.
+// That one takes the place of an entry there.
+func (c *EpochCache) view(logEnd int64) (entries []checkpoint.EpochEntry, idle int32) {
+	idle, entries = c.entered.Load(), c.list()
+	n := len(entries)
+	if n > 0 && entries[n-1].Epoch >= idle {
+		return entries, -1
+	}
+	if idle >= 0 && n > 0 && entries[n-1].StartOffset >= logEnd {
+		n, _ = searchStart(entries, logEnd)
+	}
+	return entries[:n], idle
+}
+
 // endOffset answers OffsetForLeaderEpoch: the largest epoch that is not above the asked
 // one, and the offset where it ended. Both are -1 when the log cannot tell.
 func (c *EpochCache) endOffset(epoch int32, logEnd int64) (int32, int64) {
-	entries := c.list()
+	entries, latest := c.view(logEnd)
 	n := len(entries)
-	if epoch < 0 || n == 0 {
-		return -1, -1
+	if latest < 0 && n > 0 {
+		latest = entries[n-1].Epoch
 	}
-	if entries[n-1].Epoch == epoch {
+	switch {
+	case epoch < 0 || epoch > latest:
+		return -1, -1
+	case epoch == latest:
 		return epoch, logEnd
 	}
 	i, found := slices.BinarySearchFunc(entries, epoch, func(e checkpoint.EpochEntry, epoch int32) int {
@@ -116,18 +160,22 @@ func (c *EpochCache) endOffset(epoch int32, logEnd int64) (int32, int64) {
 	if found {
 		i++
 	}
-	switch i { // entries[i] is the first of a higher epoch
-	case n:
-		return -1, -1
-	case 0:
-		return epoch, entries[0].StartOffset
+	end := logEnd // unless entries[i] is the first of a higher epoch
+	if i < n {
+		end = entries[i].StartOffset
 	}
-	return entries[i-1].Epoch, entries[i].StartOffset
+	if i == 0 {
+		return epoch, end
+	}
+	return entries[i-1].Epoch, end
 }
 
-// epochFor returns the epoch in which offset was written.
-func (c *EpochCache) epochFor(offset int64) (int32, bool) {
-	entries := c.list()
+// epochFor returns the epoch in which offset was or will be written.
+func (c *EpochCache) epochFor(offset, logEnd int64) (int32, bool) {
+	entries, idle := c.view(logEnd)
+	if idle >= 0 && offset >= logEnd {
+		return idle, true
+	}
 	i, found := searchStart(entries, offset)
 	if found {
 		i++
@@ -138,8 +186,9 @@ func (c *EpochCache) epochFor(offset int64) (int32, bool) {
 	return entries[i-1].Epoch, true
 }
 
-// truncateFromEnd drops the epochs that begin at end or later.
+// truncateFromEnd drops the epochs that begin at end or later, and so that of the leader.
 func (c *EpochCache) truncateFromEnd(end int64) {
+	c.entered.Store(-1)
 	entries := c.list()
 	if i, _ := searchStart(entries, end); i < len(entries) {
 		c.store(slices.Clone(entries[:i]))
@@ -164,6 +213,7 @@ func (c *EpochCache) truncateFromStart(start int64) {
 }
 
 func (c *EpochCache) clear() {
+	c.entered.Store(-1)
 	if len(c.list()) > 0 {
 		c.store(nil)
 	}

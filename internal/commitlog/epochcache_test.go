@@ -72,9 +72,53 @@ func TestEpochCacheEndOffset(t *testing.T) {
 func TestEpochCacheEpochFor(t *testing.T) {
 	c := epochsOf(t, 2, 10, 4, 20)
 	for offset, want := range map[int64]int32{9: -1, 10: 2, 19: 2, 20: 4, 99: 4} {
-		if got, _ := c.epochFor(offset); got != want {
+		if got, _ := c.epochFor(offset, 100); got != want {
 			t.Errorf("epochFor(%d) = %d, want %d", offset, got, want)
 		}
+	}
+}
+
+// The leader's epoch begins at the log end until something is written in it.
+func TestEpochCacheEnter(t *testing.T) {
+	f := func(c *EpochCache, epoch, wantEpoch int32, wantOffset int64) {
+		t.Helper()
+		if e, o := c.endOffset(epoch, 30); e != wantEpoch || o != wantOffset {
+			t.Errorf("endOffset(%d) = %d, %d, want %d, %d", epoch, e, o, wantEpoch, wantOffset)
+		}
+	}
+	c := epochsOf(t, 2, 10, 4, 20)
+	c.enter(7, 30)
+	wantEpochs(t, c, 2, 10, 4, 20)
+	f(c, 1, 1, 10)
+	f(c, 3, 2, 20)
+	f(c, 4, 4, 30)
+	f(c, 6, 4, 30)
+	f(c, 7, 7, 30)
+	f(c, 8, -1, -1)
+	for offset, want := range map[int64]int32{9: -1, 29: 4, 30: 7, 31: 7} {
+		if got, _ := c.epochFor(offset, 30); got != want {
+			t.Errorf("epochFor(%d) = %d, want %d", offset, got, want)
+		}
+	}
+	c.truncateFromStart(30) // takes the place of what begins at the end
+	f(c, 4, 4, 30)
+	if got, _ := c.epochFor(30, 30); got != 7 || c.latestEpoch() != 7 {
+		t.Errorf("epochFor(30) = %d, latest %d, want 7", got, c.latestEpoch())
+	}
+	c.assign(7, 30) // the first batch
+	wantEpochs(t, c, 7, 30)
+
+	c = epochsOf(t)
+	c.enter(3, 0)
+	f(c, 0, 0, 30)
+	f(c, 3, 3, 30)
+
+	c = epochsOf(t, 2, 10, 9, 20)
+	c.enter(7, 30) // nobody led in 9
+	wantEpochs(t, c, 2, 10, 7, 30)
+	c.assign(5, 30) // as a follower, of a leader that never heard of 7
+	if c.latestEpoch() != 5 {
+		t.Errorf("latest %d, want 5", c.latestEpoch())
 	}
 }
 

@@ -107,6 +107,9 @@ func (l *Log) load(o Options) error {
 	if err := l.start(r); err != nil {
 		return err
 	}
+	if o := l.offsets.Load(); len(l.epochs.list()) == 0 && o.LogStart < o.End {
+		l.runLater(func() { l.provenEpochs() }) // else whoever asks for them first does it
+	}
 	return l.removeDeleted(&left, r.clean)
 }
 
@@ -138,9 +141,8 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 	path := filepath.Join(o.Dir, checkpoint.LeaderEpochs)
 	l.epochs, err = openEpochCache(l.fs, path)
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		l.logger.Error("leader epochs are made from the batches again", "partition", l.partition, "err", err)
-		l.epochs = newEpochCache(l.fs, path)
-		r.clean, r.point = false, 0
+		l.logger.Error("leader epochs cannot be read", "partition", l.partition, "err", err)
+		l.epochs = newEpochCache(l.fs, path) // and the batches have them
 		err = nil
 	}
 	return r, err

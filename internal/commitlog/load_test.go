@@ -114,7 +114,7 @@ func TestUncleanLoad(t *testing.T) {
 	f("no snapshots", 4, 0, remove(snapshotName(2), snapshotName(4), snapshotName(6)), 0, 6, 4)
 	f("broken snapshot", 4, 0, garbage(snapshotName(4), 0), 0, 6, 4)
 	f("no epochs", 0, 0, remove("leader-epoch-checkpoint"), 0, 6, 0)
-	f("broken epochs", 4, 0, garbage("leader-epoch-checkpoint", 0), 0, 6, 0)
+	f("broken epochs", 4, 0, garbage("leader-epoch-checkpoint", 0), 0, 6, 4)
 	for _, size := range []string{"\xff\xff\xff\xff", "\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // linkedin/kafka#409
 		last := int64(len(spec{tag: "a", producer: &record.Producer{ID: 7}}.build(t)))
 		f("hostile size", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 8, []byte(size)) }, 0, 6, 4)

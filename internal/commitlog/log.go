@@ -323,35 +323,27 @@ func (l *Log) SetProducerIDExpiration(d time.Duration) {
 }
 
 // LatestEpoch returns the last leader epoch the log has seen, or -1.
-func (l *Log) LatestEpoch() int32 {
-	if e, ok := l.epochs.latest(); ok {
-		return e.Epoch
-	}
-	return -1
-}
+func (l *Log) LatestEpoch() int32 { return l.provenEpochs().latestEpoch() }
 
 // EpochForOffset returns the leader epoch in which offset was or will be written, or -1.
 func (l *Log) EpochForOffset(offset int64) int32 {
-	epoch, _ := l.epochs.epochFor(offset)
+	epoch, _ := l.provenEpochs().epochFor(offset, l.offsets.Load().End)
 	return epoch
 }
 
 // EpochEndOffset answers OffsetForLeaderEpoch: the largest epoch up to the asked one and
 // the offset where it ended; -1, -1 if the log cannot tell.
 func (l *Log) EpochEndOffset(epoch int32) (int32, int64) {
-	return l.epochs.endOffset(epoch, l.offsets.Load().End)
+	epochs := l.provenEpochs()
+	return epochs.endOffset(epoch, l.offsets.Load().End)
 }
 
-// AssignEpoch notes that a leader epoch begins at start, and returns when that is on disk.
-// A new leader calls it with the log end, also if it never writes.
-func (l *Log) AssignEpoch(epoch int32, start int64) error {
-	if err := l.prepare(); err != nil {
-		return err
-	}
+// EnterEpoch notes that this broker leads in an epoch, which begins at the log end (Kafka's
+// UnifiedLog.assignEpochStartOffset). Nothing is written: see EpochCache.
+func (l *Log) EnterEpoch(epoch int32) {
 	l.mu.Lock()
-	l.epochs.assign(epoch, start)
-	l.mu.Unlock()
-	return l.syncEpochs()
+	defer l.mu.Unlock()
+	l.epochs.enter(epoch, l.offsets.Load().End)
 }
 
 func (l *Log) syncEpochs() error {

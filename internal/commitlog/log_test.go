@@ -319,7 +319,7 @@ func TestTruncate(t *testing.T) {
 		t.Errorf("producers %+v, want last sequence 7", p)
 	}
 	mustCheck(t, l)
-	must(t, l.AssignEpoch(1, 9))
+	l.EnterEpoch(1)
 	info, err := l.AppendAsLeader(spec{producer: &record.Producer{ID: 7, BaseSequence: 8}}.build(t), 1, AppendOptions{})
 	if err != nil || info.FirstOffset != 9 {
 		t.Errorf("append after the truncation: %+v, %v", info, err)
@@ -342,7 +342,7 @@ func TestTruncate(t *testing.T) {
 func TestKAFKA10706(t *testing.T) {
 	l := openLog(t, testOptions(vfs.NewMem()))
 	mustAppend(t, l, spec{records: 5}.build(t))
-	must(t, l.AssignEpoch(3, 5))
+	l.EnterEpoch(3)
 	must(t, l.TruncateTo(5))
 	wantEpochs(t, l.epochs, 0, 0)
 	if e, o := l.EpochEndOffset(0); e != 0 || o != 5 {

@@ -44,7 +44,8 @@ func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool
 	switch r.Timestamp {
 	case Latest:
 		offset := o.Limit(r.Isolation)
-		return segment.TimestampOffset{Timestamp: -1, Offset: offset, LeaderEpoch: l.EpochForOffset(offset)}, true, nil
+		epoch, _ := l.epochs.epochFor(offset, o.End) // nearly always the last, which needs no proof
+		return segment.TimestampOffset{Timestamp: -1, Offset: offset, LeaderEpoch: epoch}, true, nil
 	case Earliest, EarliestLocal:
 		return segment.TimestampOffset{Timestamp: -1, Offset: o.LogStart, LeaderEpoch: l.EpochForOffset(o.LogStart)}, true, nil
 	case MaxTimestamp:

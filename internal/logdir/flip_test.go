@@ -70,7 +70,7 @@ func newFlipWorld(t *testing.T) *flipWorld {
 		}
 		for n := range int32(60) {
 			if n == 30 {
-				must(t, l.AssignEpoch(1, l.Offsets().End))
+				l.EnterEpoch(1)
 			}
 			w.append(l, n, i == 1)
 		}

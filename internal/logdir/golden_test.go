@@ -449,9 +449,7 @@ func TestGoldenAppend(t *testing.T) {
 			for p, l := range m.Logs() {
 				l.SetHighWatermark(l.Offsets().End)
 				ends[p] = l.Offsets().End
-				if err := l.AssignEpoch(100, ends[p]); err != nil {
-					t.Fatal(err)
-				}
+				l.EnterEpoch(100)
 				_, err := l.AppendAsLeader(keyedBatch(t, l.Config().MessageFormat), 100, commitlog.AppendOptions{Origin: record.Coordinator})
 				if err != nil {
 					t.Fatalf("%v: %v", p, err)

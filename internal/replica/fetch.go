@@ -158,9 +158,9 @@ func read(req *FetchRequest, parts []*FetchPartition) (bytes int, answer bool) {
 // fetch reads one partition into f.Result.
 func (p *Partition) fetch(f *FetchPartition, isolation commitlog.Isolation, maxBytes int, minOne bool) {
 	r := &f.Result
-	log, role, err := p.leadingIn(f.LeaderEpoch)
+	log, _, err := p.leadingIn(f.LeaderEpoch)
 	if err == nil && f.LastFetchedEpoch >= 0 {
-		err = p.checkDivergence(log, role, f)
+		err = p.checkDivergence(log, f)
 	}
 	if err != nil || r.Diverging {
 		r.Err = err
@@ -175,10 +175,10 @@ func (p *Partition) fetch(f *FetchPartition, isolation commitlog.Isolation, maxB
 }
 
 // checkDivergence compares the client's last record with our log.
-func (p *Partition) checkDivergence(log *commitlog.Log, role *Role, f *FetchPartition) error {
+func (p *Partition) checkDivergence(log *commitlog.Log, f *FetchPartition) error {
 	r := &f.Result
 	o := log.Offsets()
-	epoch, end := p.endOffset(log, role, f.LastFetchedEpoch)
+	epoch, end := log.EpochEndOffset(f.LastFetchedEpoch)
 	if epoch < 0 || f.Offset < o.LogStart {
 		return commitlog.ErrOffsetOutOfRange
 	}
@@ -189,22 +189,13 @@ func (p *Partition) checkDivergence(log *commitlog.Log, role *Role, f *FetchPart
 	return nil
 }
 
-// endOffset returns the largest leader epoch up to the asked one and where it ended. An
-// epoch in which nothing was written yet began and ends at the end of the log.
-func (p *Partition) endOffset(log *commitlog.Log, role *Role, epoch int32) (int32, int64) {
-	if epoch == role.LeaderEpoch && log.LatestEpoch() < epoch {
-		return epoch, log.Offsets().End
-	}
-	return log.EpochEndOffset(epoch)
-}
-
 // EndOffset answers OffsetForLeaderEpoch: the largest leader epoch up to the asked one and
 // its end; -1, -1 when the log cannot tell.
 func (p *Partition) EndOffset(clientEpoch, epoch int32) (int32, int64, error) {
-	log, role, err := p.leadingIn(clientEpoch)
+	log, _, err := p.leadingIn(clientEpoch)
 	if err != nil {
 		return -1, -1, err
 	}
-	e, end := p.endOffset(log, role, epoch)
+	e, end := log.EpochEndOffset(epoch)
 	return e, end, nil
 }

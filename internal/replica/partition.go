@@ -222,12 +222,20 @@ func (p *Partition) change(role *Role) {
 		p.mu.Unlock()
 		return
 	}
+	p.enter(p.log.Load(), role)
 	p.role.Store(role)
 	if log, _, err := p.leading(); err == nil {
 		p.advance(log, role)
 	}
 	p.mu.Unlock()
 	p.wakeAll()
+}
+
+// enter tells the log in which epoch this broker leads, before anybody asks it as the leader.
+func (p *Partition) enter(log *commitlog.Log, role *Role) {
+	if log != nil && role != nil && role.Leading {
+		log.EnterEpoch(role.LeaderEpoch)
+	}
 }
 
 // Exchange runs exchange while nothing is appended, and makes the log that it returns, if
@@ -237,6 +245,7 @@ func (p *Partition) Exchange(exchange func() (*commitlog.Log, error)) error {
 	defer p.mu.Unlock()
 	log, err := exchange()
 	if log != nil {
+		p.enter(log, p.role.Load())
 		p.log.Store(log)
 	}
 	return err
