@@ -1,7 +1,7 @@
 # The few commands of daily work. CI calls .ci/run, which calls the same things.
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race lint bench generate conformance fuzz crash
+.PHONY: build test race lint bench generate conformance fuzz crash faults
 
 build: ## one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags=-s -o gregor ./cmd/gregor
@@ -31,3 +31,7 @@ fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
 
 crash: ## 10,000 random crash points
 	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./segment ./internal/commitlog ./internal/logdir
+
+faults: ## faults in log directories (COUNT=10000 SEED=1 ATONCE=2 SUBJECT=kraft; FAULT='...' makes one again)
+	go test ./internal/faultdir -run='^TestFaults$$' -count=1 -v -timeout=24h -faults.count=$(or $(COUNT),1000) -faults.seed=$(or $(SEED),1) \
+		-faults.atonce=$(or $(ATONCE),1) -faults.subject='$(SUBJECT)' -faults.one='$(FAULT)'

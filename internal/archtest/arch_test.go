@@ -27,7 +27,8 @@ var order = [][]string{
 	{"internal/api"},
 	{"internal/web"},
 	{"internal/broker"},
-	{".", "gregortest"}, // "." is the package gregor itself
+	{"internal/faultdir"}, // only tests run it
+	{".", "gregortest"},   // "." is the package gregor itself
 	{"cmd", "conformance", "bench"},
 }
 
@@ -66,7 +67,7 @@ var importers = map[string][]string{
 // speaksKafka lists the packages that know the protocol's structs and error codes.
 var speaksKafka = []string{
 	"internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
-	"internal/tools", ".", "gregortest", "cmd", "conformance", "bench",
+	"internal/tools", "internal/faultdir", ".", "gregortest", "cmd", "conformance", "bench",
 }
 
 func TestImports(t *testing.T) {

@@ -31,12 +31,14 @@ import (
 type Options struct {
 	Config *config.Broker
 	Logger *slog.Logger
+	FS     vfs.FS // of the log directories; nil is the host's
 }
 
 // A Broker is running from Start to Close. Its fields are set by Start, in the order in
 // which the parts start.
 type Broker struct {
 	logger   *slog.Logger
+	fs       vfs.FS
 	settings *settings
 
 	state       atomic.Int32 // a web.State
@@ -61,7 +63,10 @@ type Broker struct {
 
 // Start starts every part. On error nothing is left running.
 func Start(ctx context.Context, o Options) (*Broker, error) {
-	b := &Broker{logger: o.Logger, done: make(chan struct{})}
+	b := &Broker{logger: o.Logger, fs: o.FS, done: make(chan struct{})}
+	if b.fs == nil {
+		b.fs = vfs.OS
+	}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
 		b.bind, b.openLogDirs, b.serveWeb, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
@@ -120,7 +125,7 @@ func (b *Broker) bind(_ context.Context, c *config.Broker) error {
 
 func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
-	lc.Logger = b.logger
+	lc.FS, lc.Logger = b.fs, b.logger
 	lc.OnDirFailure = b.dirFailed
 	lc.Exchange = func(p topic.Partition, exchange func() (*commitlog.Log, error)) error {
 		return b.replicas.Exchange(p, exchange)
@@ -140,7 +145,7 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 
 func (b *Broker) openQuorum(_ context.Context, c *config.Broker) error {
 	q, err := quorum.Open(quorum.Options{
-		FS: vfs.OS, Dir: metadataDir(c), NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(), Logger: b.logger,
+		FS: b.fs, Dir: metadataDir(c), NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(), Logger: b.logger,
 		OnFailure: func(err error) { b.fail(fmt.Errorf("the metadata log failed: %w", err)) },
 	})
 	if err != nil {

@@ -5,13 +5,12 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/config"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // makeCleaner makes the part that compacts logs. The log manager tells it what it does to them,
 // so that it is there first; it cleans when the logs are there.
 func (b *Broker) makeCleaner(c *config.Broker) {
-	b.cleaner = cleaner.NewManager(cleaner.ManagerOptions{FS: vfs.OS, Config: cleaner.BrokerConfig(c), Logger: b.logger})
+	b.cleaner = cleaner.NewManager(cleaner.ManagerOptions{FS: b.fs, Config: cleaner.BrokerConfig(c), Logger: b.logger})
 }
 
 func (b *Broker) startCleaner() {

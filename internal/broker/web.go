@@ -10,6 +10,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/web"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 func (b *Broker) setState(s web.State) { b.state.Store(int32(s)) }
@@ -37,7 +38,7 @@ func (b *Broker) bindWeb(c *config.Broker) error {
 func (b *Broker) serveWeb(context.Context, *config.Broker) error {
 	b.web = web.New(b.logger, b.health)
 	b.web.Collect(web.Broker(b.logs.ClusterID(), b.logs.NodeID(), b.health), web.Logs(b.logs))
-	if first := b.logs.Dirs()[0]; first.Online { // and locked
+	if first := b.logs.Dirs()[0]; first.Online && b.fs == vfs.OS { // and locked; sockets are the host's
 		if err := b.web.ServeSocket(first.Path); err != nil {
 			b.logger.Warn("gregor's own commands cannot reach this broker", "err", err)
 		}

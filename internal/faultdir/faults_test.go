@@ -1,0 +1,82 @@
+package faultdir
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var (
+	seed    = flag.Uint64("faults.seed", 1, "of the first fault")
+	count   = flag.Int("faults.count", 0, "how many faults")
+	atOnce  = flag.Int("faults.atonce", 1, "faults at once")
+	workers = flag.Int("faults.workers", 2, "at the same time")
+	only    = flag.String("faults.subject", "", "subjects whose name has this")
+	one     = flag.String("faults.one", "", "SUBJECT: FAULT[: FAULT]")
+)
+
+func subjects(t *testing.T) (list []*Subject) {
+	t.Helper()
+	for _, s := range goldenSubjects(t) {
+		if !strings.Contains(s.Name, *only) {
+			continue
+		}
+		if err := s.Prepare(); err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func TestFaults(t *testing.T) {
+	list := subjects(t)
+	if *one != "" {
+		again(t, list, *one)
+		return
+	}
+	m := &Machine{Subjects: list, Seed: *seed, Count: *count, Faults: *atOnce, Workers: *workers, Out: os.Stdout}
+	for _, run := range m.All() {
+		t.Errorf("make faults FAULT='%s'", run)
+	}
+	if testing.Verbose() {
+		m.Summary(os.Stdout)
+	}
+}
+
+// again makes one fault again, and says all about it.
+func again(t *testing.T, list []*Subject, run string) {
+	words := strings.Split(run, ": ")
+	for _, s := range list {
+		if s.Name != words[0] {
+			continue
+		}
+		var faults []Fault
+		for _, w := range words[1:] {
+			f, err := ParseFault(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			faults = append(faults, f)
+		}
+		r, err := s.Run(faults...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Findings {
+			t.Log("check: " + f)
+		}
+		for _, w := range r.Warnings {
+			t.Log("log: " + strings.TrimSpace(w))
+		}
+		if r.Refusal != nil {
+			t.Log("refused: ", r.Refusal)
+		}
+		for _, o := range r.Objections {
+			t.Error(o)
+		}
+		return
+	}
+	t.Fatalf("no subject %q", words[0])
+}

@@ -1,0 +1,269 @@
+package faultdir
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// A Rule is what an objection says was broken.
+type Rule string
+
+// The rules.
+const (
+	Wrong       Rule = "wrong record"      // of another content, or at a place where none was
+	Aborted     Rule = "aborted record"    // a reader of committed records got one that is not
+	Reused      Rule = "offset reused"     // a new record has an offset that another had
+	Lost        Rule = "record lost"       // outside what the fault touched
+	Hangs       Rule = "hangs"             // a step took too long
+	Refused     Rule = "start refused"     // for a fault that costs a partition at most
+	Unnamed     Rule = "refusal unnamed"   // the error does not name the file
+	Unseen      Rule = "not named"         // a reader notices, check does not
+	OtherAnswer Rule = "other answer"      // of ListOffsets, OffsetForLeaderEpoch or OffsetFetch
+	Unavailable Rule = "unavailable"       // a partition cannot be read or written
+	Changed     Rule = "changed by itself" // another start gives something else
+	Fails       Rule = "fails"             // the broker stops, or cannot be stopped
+)
+
+// An Objection is a rule that was broken, and how.
+type Objection struct {
+	Rule Rule
+	What string
+}
+
+func (o Objection) String() string { return string(o.Rule) + ": " + o.What }
+
+// A judgement gathers objections.
+type judgement struct {
+	scope *Scope
+	truth *Reading
+	list  []Objection
+	noted bool // a reader notices something
+}
+
+// perRule bounds the objections by one rule.
+const perRule = 5
+
+func (j *judgement) object(r Rule, format string, args ...any) {
+	j.noted = true
+	n := 0
+	for _, o := range j.list {
+		if o.Rule == r {
+			n++
+		}
+	}
+	if n < perRule {
+		j.list = append(j.list, Objection{r, fmt.Sprintf(format, args...)})
+	}
+}
+
+// reading judges what readers get of a directory with a fault.
+func (j *judgement) reading(got *Reading) {
+	if got.ClusterID != j.truth.ClusterID {
+		j.noted = true
+	}
+	for _, id := range j.truth.partitions() {
+		want, have := j.truth.Partitions[id], got.Partitions[id]
+		switch {
+		case have == nil:
+			j.object(Unavailable, "%v: the broker knows no such partition", id)
+		case have.Err != want.Err:
+			j.object(Unavailable, "%v: %s", id, have.Err)
+		default:
+			j.partition(id, want, have)
+		}
+	}
+	for _, id := range got.partitions() {
+		if j.truth.Partitions[id] == nil {
+			j.object(Wrong, "%v: nobody made this partition", id)
+		}
+	}
+	j.groups(got)
+}
+
+func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) {
+	lost := j.scope.Lost[id]
+	if !j.scope.Touched[id] && len(have.Errors) > 0 && len(want.Errors) == 0 {
+		j.object(Unavailable, "%v: %s", id, have.Errors[0])
+	}
+	j.bounds(id, want, have)
+	j.records(id, want, have, lost)
+	j.committed(id, want, have, lost)
+	j.times(id, want, have, lost)
+	for epoch, answer := range want.Epochs {
+		if have.Epochs[epoch] != answer {
+			j.noted = true
+			if !j.scope.Touched[id] && !j.scope.Epochs[id] && !j.scope.Refusal {
+				j.object(OtherAnswer, "%v: epoch %d: %s, was %s", id, epoch, have.Epochs[epoch], answer)
+			}
+		}
+	}
+}
+
+// bounds judges where a log begins and ends, and up to where all transactions have ended.
+func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
+	if have.Start != want.Start {
+		j.noted = true
+		switch {
+		case j.scope.Starts[id]:
+		case have.Start < want.Start:
+			j.object(Wrong, "%v: the log begins at %d, below its start %d", id, have.Start, want.Start)
+		case !j.scope.Touched[id]:
+			j.object(Lost, "%v: the log begins at %d, was %d", id, have.Start, want.Start)
+		}
+	}
+	if have.End != want.End {
+		j.noted = true
+		if have.End < want.End {
+			j.object(Reused, "%v: the log ends at %d, was %d", id, have.End, want.End)
+		} else if !j.scope.Touched[id] {
+			j.object(OtherAnswer, "%v: the log ends at %d, was %d", id, have.End, want.End)
+		}
+	}
+	if have.LastStable != want.LastStable {
+		j.noted = true
+		if have.LastStable < want.LastStable || !j.scope.Touched[id] {
+			j.object(OtherAnswer, "%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
+		}
+	}
+}
+
+// hidden reports whether an offset is below a log start that nothing contradicts.
+func (j *judgement) hidden(id topic.Partition, have *PartitionReading, offset int64) bool {
+	return j.scope.Starts[id] && offset < have.Start
+}
+
+func (j *judgement) records(id topic.Partition, want, have *PartitionReading, lost stretches) {
+	found := byOffset(have.Uncommitted)
+	for _, r := range want.Uncommitted {
+		if _, ok := found[r.Offset]; !ok {
+			j.noted = true
+			if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) {
+				j.object(Lost, "%v: offset %d; %s", id, r.Offset, firstOf(have.Errors))
+			}
+		}
+	}
+	truth := byOffset(want.Uncommitted)
+	last := int64(-1)
+	for _, r := range have.Uncommitted {
+		if r.Offset <= last {
+			j.object(Wrong, "%v: offset %d comes after %d", id, r.Offset, last)
+		}
+		last = r.Offset
+		if w, ok := truth[r.Offset]; ok && w.Digest == r.Digest || r.Offset < want.Start && j.scope.Starts[id] {
+			continue
+		}
+		j.object(Wrong, "%v: offset %d (timestamp %d) is not what was written", id, r.Offset, r.Timestamp)
+	}
+}
+
+func (j *judgement) committed(id topic.Partition, want, have *PartitionReading, lost stretches) {
+	got, truth, all := byOffset(have.Committed), byOffset(want.Committed), byOffset(want.Uncommitted)
+	for _, r := range have.Committed {
+		if w, ok := truth[r.Offset]; ok && w.Digest == r.Digest || r.Offset < want.Start && j.scope.Starts[id] {
+			continue
+		}
+		if w, ok := all[r.Offset]; ok && w.Digest == r.Digest {
+			j.object(Aborted, "%v: offset %d", id, r.Offset)
+		} // else it is wrong, which records says
+	}
+	for _, r := range want.Committed {
+		if _, ok := got[r.Offset]; ok {
+			continue
+		}
+		j.noted = true
+		if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) && !j.undecided(want, r, lost) {
+			j.object(Lost, "%v: offset %d for readers of committed records; %s", id, r.Offset, firstOf(have.Errors))
+		}
+	}
+}
+
+// undecided reports whether the marker that ended a record's transaction may be lost.
+func (j *judgement) undecided(want *PartitionReading, r Record, lost stretches) bool {
+	if r.Producer < 0 {
+		return false
+	}
+	for _, m := range want.Uncommitted {
+		if m.Offset > r.Offset && m.Control >= 0 && m.Producer == r.Producer {
+			return lost.has(m.Offset)
+		}
+	}
+	return false
+}
+
+// times judges lookups by time: an answer that is not lost is still the answer.
+func (j *judgement) times(id topic.Partition, want, have *PartitionReading, lost stretches) {
+	for query, answer := range want.Times {
+		got := have.Times[query]
+		if got == answer {
+			continue
+		}
+		j.noted = true
+		if lost.has(answer.Offset) || j.scope.Starts[id] && (answer.Offset < have.Start || got.Offset < want.Start) {
+			continue
+		}
+		j.object(OtherAnswer, "%v: time %d is at %v, was %v", id, query, got, answer)
+	}
+}
+
+func (j *judgement) groups(got *Reading) {
+	for name, want := range j.truth.Groups {
+		have := got.Groups[name]
+		for id, offset := range want {
+			if have[id] == offset {
+				continue
+			}
+			j.noted = true
+			if !j.scope.Touched[coordinatorOf(name, j.truth)] {
+				j.object(OtherAnswer, "group %s: %v: committed %s, was %s", name, id, have[id], offset)
+			}
+		}
+	}
+	for name := range got.Groups {
+		if _, ok := j.truth.Groups[name]; !ok {
+			j.noted = true
+			j.object(OtherAnswer, "nobody made group %q", name)
+		}
+	}
+}
+
+// coordinatorOf returns the partition that has a group's offsets.
+func coordinatorOf(group string, r *Reading) topic.Partition {
+	count := int32(0)
+	for id := range r.Partitions {
+		if id.Topic == topic.ConsumerOffsets {
+			count++
+		}
+	}
+	hash := int32(0)
+	for _, c := range group { // as Java's String.hashCode; groups of tests are ASCII
+		hash = 31*hash + c
+	}
+	return topic.Partition{Topic: topic.ConsumerOffsets, Partition: (hash & (1<<31 - 1)) % max(count, 1)}
+}
+
+func byOffset(list []Record) map[int64]Record {
+	m := make(map[int64]Record, len(list))
+	for _, r := range list {
+		m[r.Offset] = r
+	}
+	return m
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return "no error"
+	}
+	return list[0]
+}
+
+// rules lists which rules were broken.
+func (j *judgement) rules() (list []Rule) {
+	for _, o := range j.list {
+		if !slices.Contains(list, o.Rule) {
+			list = append(list, o.Rule)
+		}
+	}
+	return list
+}

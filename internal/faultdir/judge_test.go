@@ -1,0 +1,143 @@
+package faultdir
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+var (
+	untouched = topic.Partition{Topic: "a"}
+	touched   = topic.Partition{Topic: "b"}
+)
+
+// someReading is of two partitions with ten records each: at 5 an aborted one, at 6 its marker. The
+// fault has touched the batch of 7 and 8 in one of them.
+func someReading() *Reading {
+	r := &Reading{ClusterID: "c", Partitions: map[topic.Partition]*PartitionReading{}, Groups: map[string]map[topic.Partition]string{"g": {untouched: "4"}}}
+	for _, id := range []topic.Partition{untouched, touched} {
+		p := &PartitionReading{Start: 0, End: 10, LastStable: 10, Times: map[int64]Answer{7: {7, 7}}, Epochs: map[int32]string{0: "0 ends at 10"}}
+		for i := range int64(10) {
+			rec := Record{Offset: i, Timestamp: i, Digest: uint64(i), Producer: -1, Control: -1}
+			switch i {
+			case 5:
+				rec.Producer = 1
+			case 6:
+				rec.Producer, rec.Control = 1, 0
+			default:
+				p.Committed = append(p.Committed, rec)
+			}
+			p.Uncommitted = append(p.Uncommitted, rec)
+		}
+		r.Partitions[id] = p
+	}
+	return r
+}
+
+func someScope() *Scope {
+	return &Scope{Kind: LogFile, Touched: map[topic.Partition]bool{touched: true}, Lost: map[topic.Partition]stretches{touched: {{7, 9}}}}
+}
+
+func without(list []Record, offset int64) []Record {
+	return slices.DeleteFunc(slices.Clone(list), func(r Record) bool { return r.Offset == offset })
+}
+
+// The judge objects to each thing that may not be, and to nothing that may.
+func TestJudgeObjects(t *testing.T) {
+	f := func(what string, id topic.Partition, sabotage func(r *Reading, p *PartitionReading), want ...Rule) {
+		t.Helper()
+		got := someReading()
+		sabotage(got, got.Partitions[id])
+		j := &judgement{scope: someScope(), truth: someReading()}
+		j.reading(got)
+		if !slices.Equal(j.rules(), want) {
+			t.Errorf("%s: %v, want %v", what, j.list, want)
+		}
+	}
+	both := func(offset int64) func(*Reading, *PartitionReading) {
+		return func(_ *Reading, p *PartitionReading) {
+			p.Uncommitted, p.Committed = without(p.Uncommitted, offset), without(p.Committed, offset)
+		}
+	}
+	f("nothing", touched, func(*Reading, *PartitionReading) {})
+	f("a record of the touched batch", touched, both(7))
+	f("a record beside it", touched, both(9), Lost)
+	f("a record of another partition", untouched, both(7), Lost)
+	f("a record for readers of committed records only", touched, func(_ *Reading, p *PartitionReading) { p.Committed = without(p.Committed, 4) }, Lost)
+	f("another value", touched, func(_ *Reading, p *PartitionReading) { p.Uncommitted[8].Digest++ }, Wrong)
+	f("a record where none was", untouched, func(_ *Reading, p *PartitionReading) {
+		p.Uncommitted = append(p.Uncommitted, Record{Offset: 10, Producer: -1, Control: -1})
+	}, Wrong)
+	f("records out of order", untouched, func(_ *Reading, p *PartitionReading) { slices.Reverse(p.Uncommitted) }, Wrong)
+	f("an aborted record", touched, func(_ *Reading, p *PartitionReading) { p.Committed = slices.Insert(p.Committed, 5, p.Uncommitted[5]) }, Aborted)
+	f("a shorter log", touched, func(_ *Reading, p *PartitionReading) { p.End, p.LastStable = 9, 9 }, Reused, OtherAnswer)
+	f("a longer log", untouched, func(_ *Reading, p *PartitionReading) { p.End = 11 }, OtherAnswer)
+	f("a later start over lost records only", touched, func(_ *Reading, p *PartitionReading) { p.Start = 1 })
+	f("a later start elsewhere", untouched, func(_ *Reading, p *PartitionReading) { p.Start = 1 }, Lost)
+	f("an open transaction", touched, func(_ *Reading, p *PartitionReading) { p.LastStable = 5 }, OtherAnswer)
+	f("the time of a lost record", touched, func(_ *Reading, p *PartitionReading) { p.Times[7] = Answer{9, 9} })
+	f("another time", untouched, func(_ *Reading, p *PartitionReading) { p.Times[7] = Answer{9, 9} }, OtherAnswer)
+	f("another epoch", untouched, func(_ *Reading, p *PartitionReading) { p.Epochs[0] = "-1 ends at -1" }, OtherAnswer)
+	f("another committed offset", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["g"][untouched] = "3" }, OtherAnswer)
+	f("a group of nobody", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["h"] = nil }, OtherAnswer)
+	f("an error", untouched, func(_ *Reading, p *PartitionReading) { p.Err = "KAFKA_STORAGE_ERROR" }, Unavailable)
+	f("an error while reading", untouched, func(_ *Reading, p *PartitionReading) { p.note("CORRUPT_MESSAGE at 4") }, Unavailable)
+	f("no partition", untouched, func(r *Reading, _ *PartitionReading) { delete(r.Partitions, untouched) }, Unavailable)
+	f("a partition of nobody", untouched, func(r *Reading, _ *PartitionReading) {
+		r.Partitions[topic.Partition{Topic: "c"}] = &PartitionReading{}
+	}, Wrong)
+}
+
+func TestJudgeObjectsToAppends(t *testing.T) {
+	f := func(what string, offset int64, want ...Rule) {
+		t.Helper()
+		j := &judgement{scope: someScope(), truth: someReading()}
+		j.appended(someReading(), map[topic.Partition]Record{touched: {Offset: offset}})
+		if !slices.Equal(j.rules(), want) {
+			t.Errorf("%s: %v, want %v", what, j.list, want)
+		}
+	}
+	f("at the end", 10)
+	f("at an old offset", 9, Reused)
+	f("behind a hole", 11, Wrong)
+	f("refused", -1-56, Unavailable)
+}
+
+func TestJudgeObjectsToAnotherReading(t *testing.T) {
+	added := map[topic.Partition]Record{untouched: {Offset: 10, Digest: 99, Producer: -1, Control: -1}}
+	f := func(what string, sabotage func(*PartitionReading), want ...Rule) {
+		t.Helper()
+		got := someReading()
+		p := got.Partitions[untouched]
+		p.Uncommitted, p.Committed = append(p.Uncommitted, added[untouched]), append(p.Committed, added[untouched])
+		p.End, p.LastStable = 11, 11
+		sabotage(p)
+		j := &judgement{scope: someScope(), truth: someReading()}
+		j.again("kill", someReading(), got, added)
+		if !slices.Equal(j.rules(), want) {
+			t.Errorf("%s: %v, want %v", what, j.list, want)
+		}
+	}
+	f("nothing", func(*PartitionReading) {})
+	f("the new record is gone", func(p *PartitionReading) { p.Uncommitted = without(p.Uncommitted, 10) }, Changed)
+	f("an aborted record", func(p *PartitionReading) { p.Committed = slices.Insert(p.Committed, 5, p.Uncommitted[5]) }, Changed)
+	f("another end", func(p *PartitionReading) { p.End++ }, Changed)
+}
+
+func TestJudgeObjectsToRefusals(t *testing.T) {
+	f := func(what string, kind FileKind, err error, want ...Rule) {
+		t.Helper()
+		r := &Result{Fault: Fault{Path: "d/meta.properties"}, Scope: &Scope{Kind: kind, Refusal: kind.identity()}}
+		j := &judgement{scope: r.Scope, truth: someReading()}
+		(&Subject{}).refused(j, r, err)
+		if !slices.Equal(j.rules(), want) {
+			t.Errorf("%s: %v, want %v", what, j.list, want)
+		}
+	}
+	f("named", MetaProperties, errors.New("d/meta.properties: damaged"))
+	f("not named", MetaProperties, errors.New("damaged"), Unnamed)
+	f("a partition's file", LogFile, errors.New("d/meta.properties: damaged"), Refused)
+	f("no end", MetaProperties, errHangs, Hangs)
+}

@@ -1,0 +1,338 @@
+package faultdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// A Subject is the log directories of one broker, that faults are made in.
+type Subject struct {
+	Name string
+	Dirs []string // log.dirs
+	Set  []string // further settings
+	Tree *Tree
+	// Older gives a file as it was some time before; ok is false where it was the same.
+	Older func(name string) ([]byte, bool)
+
+	truth    *Reading
+	findings map[string]bool // what check says without a fault
+	chooser  *chooser
+}
+
+// limit bounds a step of a run: a start, a reading, a stop.
+const limit = 20 * time.Second
+
+// A Result is what came of one fault.
+type Result struct {
+	Fault      Fault
+	Scope      *Scope
+	Refusal    error // the start was refused, as it may be
+	Objections []Objection
+	Named      bool // check found something
+	Noted      bool // a reader noticed something
+	Warnings   []string
+	Findings   []string // of check, new
+}
+
+// Prepare reads the subject without a fault, which must go without an objection.
+func (s *Subject) Prepare() error {
+	fs, err := s.Tree.Mem()
+	if err != nil {
+		return err
+	}
+	findings, err := check(s.Tree, s.Dirs)
+	if err != nil {
+		return err
+	}
+	s.findings = map[string]bool{}
+	for _, f := range findings {
+		s.findings[f.String()] = true
+	}
+	b, err := start(fs, s.Dirs, s.Set, limit)
+	if err != nil {
+		return err
+	}
+	s.truth, err = b.read(nil)
+	s.chooser = newChooser(s.Tree, s.Older)
+	return errors.Join(err, b.stop(limit))
+}
+
+func check(t *Tree, dirs []string) ([]offline.Finding, error) {
+	fs, err := t.Mem()
+	if err != nil {
+		return nil, err
+	}
+	report, err := offline.Check(context.Background(), dirs, offline.CheckOptions{FS: fs})
+	return report.Findings, err
+}
+
+func (s *server) read(truth *Reading) (*Reading, error) {
+	c, err := s.connect(limit)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	return read(c, truth)
+}
+
+// Run makes the faults in a copy of the subject and judges what becomes of it.
+func (s *Subject) Run(faults ...Fault) (*Result, error) {
+	tree := s.Tree
+	r := &Result{}
+	for _, f := range faults {
+		next, err := f.Apply(tree, s.Older)
+		if err != nil {
+			return nil, err
+		}
+		scope := scopeOf(f, tree, next)
+		if r.Scope == nil {
+			r.Fault, r.Scope = f, scope
+		} else {
+			r.Scope.merge(scope)
+		}
+		tree = next
+	}
+	j := &judgement{scope: r.Scope, truth: s.truth}
+	findings, err := check(tree, s.Dirs)
+	if err != nil {
+		findings = append(findings, offline.Finding{File: tree.Names()[0], Message: err.Error()})
+	}
+	for _, f := range findings {
+		if !s.findings[f.String()] {
+			r.Findings = append(r.Findings, f.String())
+		}
+	}
+	r.Named = len(r.Findings) > 0
+	err = s.start(j, r, tree)
+	r.Noted = j.noted || r.Refusal != nil
+	if r.Noted && !r.Named {
+		j.object(Unseen, "check finds nothing")
+	}
+	r.Objections = j.list
+	return r, err
+}
+
+// merge adds what another fault may cost.
+func (s *Scope) merge(o *Scope) {
+	s.Refusal = s.Refusal || o.Refusal
+	for p := range o.Touched {
+		s.Touched[p] = true
+		s.Lost[p] = append(s.Lost[p], o.Lost[p]...)
+	}
+	for p := range o.Epochs {
+		s.Epochs[p] = true
+	}
+	for p := range o.Starts {
+		s.Starts[p] = true
+	}
+}
+
+// start starts a broker on the tree, reads, appends, and starts it again after a clean stop and
+// after a kill.
+func (s *Subject) start(j *judgement, r *Result, tree *Tree) error {
+	fs, err := tree.Mem()
+	if err != nil {
+		return err
+	}
+	b, err := start(fs, s.Dirs, s.Set, limit)
+	if err != nil {
+		s.refused(j, r, err)
+		return nil
+	}
+	defer func() { r.Warnings = b.log.all() }()
+	first, err := b.read(s.truth)
+	if err != nil {
+		j.object(Fails, "reading: %v", err)
+		return ignore(b.stop(limit))
+	}
+	j.reading(first)
+	appended, err := b.append(first)
+	if err != nil {
+		j.object(Fails, "appending: %v", err)
+		return ignore(b.stop(limit))
+	}
+	j.appended(first, appended)
+	killed, err := b.tree()
+	if err != nil {
+		return err
+	}
+	if err := b.stop(limit); err != nil {
+		j.object(Fails, "stop: %v", err)
+		return nil
+	}
+	clean, err := b.tree()
+	if err != nil {
+		return err
+	}
+	s.again(j, "clean stop", clean, first, appended)
+	s.again(j, "kill", killed, first, appended)
+	return nil
+}
+
+func ignore(error) error { return nil }
+
+func (s *Subject) refused(j *judgement, r *Result, err error) {
+	switch {
+	case errors.Is(err, errHangs):
+		j.object(Hangs, "%v", err)
+	case !r.Scope.Refusal:
+		j.object(Refused, "%v", err)
+	case !names(err, r.Fault.Path):
+		r.Refusal = err
+		j.object(Unnamed, "%v", err)
+	default:
+		r.Refusal = err
+	}
+}
+
+// names reports whether an error names a file, or, of the metadata log, its directory.
+func names(err error, file string) bool {
+	return strings.Contains(err.Error(), path.Base(file)) || strings.Contains(file, metadataDir) && strings.Contains(err.Error(), metadataDir)
+}
+
+// again starts a broker once more and compares what is read with the first reading and what was
+// appended since.
+func (s *Subject) again(j *judgement, what string, tree *Tree, first *Reading, appended map[topic.Partition]Record) {
+	fs, err := tree.Mem()
+	if err != nil {
+		j.object(Fails, "%v", err)
+		return
+	}
+	b, err := start(fs, s.Dirs, s.Set, limit)
+	if err != nil {
+		j.object(Changed, "start after %s: %v", what, err)
+		return
+	}
+	got, err := b.read(s.truth)
+	if err != nil {
+		j.object(Changed, "reading after %s: %v", what, err)
+	} else {
+		j.again(what, first, got, appended)
+	}
+	if err := b.stop(limit); err != nil {
+		j.object(Fails, "stop after %s: %v", what, err)
+	}
+}
+
+// newRecord is what is appended to each partition.
+var newRecord = record.Record{Timestamp: 1_760_000_000_000, Key: []byte("new"), Value: []byte("written behind a fault")}
+
+// append appends a record to each partition that clients may write to, and returns them as
+// they are now. Where it is refused the offset is -1 - error code.
+func (s *server) append(r *Reading) (map[topic.Partition]Record, error) {
+	b := record.NewBuilder(record.BuilderOptions{})
+	if err := b.Append(newRecord); err != nil {
+		return nil, err
+	}
+	batch := b.Build()
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = -1, 10_000
+	for _, id := range r.partitions() {
+		if topic.IsInternal(id.Topic) || r.Partitions[id].Err != "" {
+			continue
+		}
+		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != id.Topic {
+			req.Topics = append(req.Topics, kmsg.ProduceRequestTopic{Topic: id.Topic})
+		}
+		last := &req.Topics[len(req.Topics)-1]
+		last.Partitions = append(last.Partitions, kmsg.ProduceRequestTopicPartition{Partition: id.Partition, Records: slices.Clone(batch)})
+	}
+	appended := map[topic.Partition]Record{}
+	if len(req.Topics) == 0 {
+		return appended, nil
+	}
+	c, err := s.connect(limit)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	resp, err := ask[*kmsg.ProduceResponse](c, 9, req)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			r := newRecord
+			if r.Offset = p.BaseOffset; p.ErrorCode != 0 {
+				r.Offset = -1 - int64(p.ErrorCode)
+			}
+			if p.LogAppendTime >= 0 {
+				r.Timestamp, r.TimestampType = p.LogAppendTime, record.LogAppendTime
+			}
+			appended[topic.Partition{Topic: t.Topic, Partition: p.Partition}] = Record{r.Offset, r.Timestamp, digest(r), -1, -1}
+		}
+	}
+	return appended, nil
+}
+
+// appended judges where new records went.
+func (j *judgement) appended(first *Reading, appended map[topic.Partition]Record) {
+	for id, r := range appended {
+		offset := r.Offset
+		want, have := j.truth.Partitions[id], first.Partitions[id]
+		switch {
+		case offset < 0:
+			j.object(Unavailable, "%v: append: %s", id, codeName(int16(-1-offset)))
+		case want != nil && offset < want.End:
+			j.object(Reused, "%v: a new record has offset %d, the log ended at %d", id, offset, want.End)
+		case offset != have.End:
+			j.object(Wrong, "%v: a new record has offset %d, the log ended at %d", id, offset, have.End)
+		}
+	}
+}
+
+// again judges a later reading: all of the first, and what was appended.
+func (j *judgement) again(what string, first, got *Reading, appended map[topic.Partition]Record) {
+	for _, id := range first.partitions() {
+		want, have := first.Partitions[id], got.Partitions[id]
+		if have == nil || have.Err != want.Err {
+			j.object(Changed, "%v after %s: %v", id, what, have)
+			continue
+		}
+		end, stable := want.End, want.LastStable
+		uncommitted, committed := want.Uncommitted, want.Committed
+		if added, ok := appended[id]; ok && added.Offset >= 0 {
+			uncommitted = append(slices.Clone(uncommitted), added)
+			if stable == end {
+				stable, committed = added.Offset+1, append(slices.Clone(committed), added)
+			}
+			end = added.Offset + 1
+		}
+		if have.Start != want.Start || have.End != end || have.LastStable != stable {
+			j.object(Changed, "%v after %s: start %d, last stable %d, end %d, was %d, %d, %d", id, what,
+				have.Start, have.LastStable, have.End, want.Start, stable, end)
+		}
+		if !slices.Equal(have.Uncommitted, uncommitted) {
+			j.object(Changed, "%v after %s: %s", id, what, difference(have.Uncommitted, uncommitted))
+		}
+		if !slices.Equal(have.Committed, committed) {
+			j.object(Changed, "%v after %s, committed: %s", id, what, difference(have.Committed, committed))
+		}
+	}
+}
+
+// difference tells the first one between two lists of records.
+func difference(got, want []Record) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("offset %d is gone", want[i].Offset)
+		case i >= len(want):
+			return fmt.Sprintf("offset %d is new", got[i].Offset)
+		case got[i] != want[i]:
+			return fmt.Sprintf("offset %d is %+v, was %+v", got[i].Offset, got[i], want[i])
+		}
+	}
+	return ""
+}

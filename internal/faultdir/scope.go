@@ -1,0 +1,109 @@
+package faultdir
+
+import (
+	"bytes"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// A Scope is what a fault may cost: what a broker that does the best that can be done cannot give
+// any more. All else has to be as it was.
+type Scope struct {
+	Kind    FileKind
+	Touched map[topic.Partition]bool      // a .log file of theirs is touched
+	Lost    map[topic.Partition]stretches // offsets whose records may be gone
+	Starts  map[topic.Partition]bool      // nothing else knows their log start
+	Epochs  map[topic.Partition]bool      // their leader epochs are other numbers than they were
+	Refusal bool                          // a start may be refused
+}
+
+// scopeOf tells what a fault may cost. before and after are the trees without and with it.
+func scopeOf(f Fault, before, after *Tree) *Scope {
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}}
+	s.Refusal = s.Kind.identity()
+	switch {
+	case f.Kind == Missing && s.Kind == PartitionDir:
+		p, _ := partitionOf(f.Path)
+		s.lose(p, stretch{0, 1 << 62})
+	case f.Kind == Missing && s.Kind == MetadataDir:
+	case s.Kind == LogStarts:
+		s.starts(before.Files[f.Path].Data, after.Files[f.Path].Data)
+	case s.Kind == LeaderEpochs:
+		s.epochs(f.Path, after)
+		s.epochs(f.Other, after)
+	default:
+		s.file(f.Path, f.Kind, before, after)
+		if f.Kind == Swapped {
+			s.file(f.Other, f.Kind, before, after)
+		}
+	}
+	return s
+}
+
+func kindOfPath(name string, t *Tree) FileKind {
+	if _, ok := t.Dirs[name]; !ok {
+		return kindOf(name)
+	}
+	if path.Base(name) == metadataDir {
+		return MetadataDir
+	}
+	return PartitionDir
+}
+
+func (s *Scope) lose(p topic.Partition, l stretch) {
+	s.Touched[p] = true
+	s.Lost[p] = append(s.Lost[p], l)
+}
+
+// file adds what a changed .log file may cost: the batches that are not in it as they were.
+func (s *Scope) file(name string, kind Kind, before, after *Tree) {
+	p, ok := partitionOf(name)
+	if !ok || kindOf(name) != LogFile {
+		return
+	}
+	s.Touched[p] = true
+	old, now := before.Files[name].Data, after.Files[name].Data
+	whole := kind == Missing || kind == Swapped
+	for _, b := range spansOf(old, max(offsetIn(name), 0)) {
+		if whole || b.to > int64(len(now)) || !bytes.Equal(old[b.from:b.to], now[b.from:b.to]) {
+			s.lose(p, stretch{b.base, b.next})
+		}
+	}
+	if good := spansOf(old, 0); len(good) == 0 || good[len(good)-1].to < int64(len(old)) {
+		s.lose(p, stretch{max(offsetIn(name), 0), 1 << 62}) // it was damaged before
+	}
+}
+
+// epochs adds a partition whose leader epochs can be read and are not what they were.
+func (s *Scope) epochs(name string, after *Tree) {
+	if p, ok := partitionOf(name); ok && readable(after.Files[name].Data) {
+		s.Epochs[p] = true
+	}
+}
+
+// starts adds the partitions whose lines in a log start checkpoint are not what they were.
+func (s *Scope) starts(before, after []byte) {
+	left := map[string]bool{}
+	for line := range strings.Lines(string(after)) {
+		left[strings.TrimSpace(line)] = true
+	}
+	for line := range strings.Lines(string(before)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || left[strings.TrimSpace(line)] && readable(after) {
+			continue
+		}
+		if p, err := topic.ParsePartition(words[0] + "-" + words[1]); err == nil {
+			s.Starts[p] = true
+		}
+	}
+}
+
+// readable reports whether a checkpoint has the lines that it announces.
+func readable(data []byte) bool {
+	text, whole := strings.CutSuffix(string(data), "\n")
+	lines := strings.Split(text, "\n")
+	return whole && len(lines) >= 2 && lines[0] == "0" && lines[1] == strconv.Itoa(len(lines)-2)
+}
