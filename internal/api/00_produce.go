@@ -42,6 +42,7 @@ type producing struct {
 	topic       produceTopic
 	conversions int           // sets that came in another format than the log's
 	failed      error         // of any partition
+	twice       twiceFinder   // partitions of the request
 	leader      []int32       // leaders that the answer names
 	waits       []produceWait // what the answer has to wait for
 }
@@ -65,13 +66,15 @@ type produceWait struct {
 var producings = sync.Pool{New: func() any { return new(producing) }}
 
 func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error {
-	if !validProduce(r.Body, r.Version) {
-		return errMalformed
-	}
 	p := producings.Get().(*producing)
 	p.s, p.version, p.flexible, p.listener = s, r.Version, r.Flexible(), r.Listener
 	p.internal, p.received = r.ClientID == adminClientID, r.Received
-	d := wire.NewDecoder(r.Body)
+	body, err := p.check(r.Body)
+	if err != nil {
+		p.release()
+		return err
+	}
+	d := wire.NewDecoder(body)
 	p.run(&d, w)
 	if p.version < 3 || p.conversions > 0 {
 		s.noteOldClient(r, p.conversions)
@@ -96,47 +99,63 @@ func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error 
 
 func (p *producing) release() {
 	clear(p.waits)
-	*p = producing{leader: p.leader[:0], waits: p.waits[:0]}
+	*p = producing{twice: p.twice.emptied(), leader: p.leader[:0], waits: p.waits[:0]}
 	producings.Put(p)
 }
 
-// validProduce reports whether a body is a Produce request from its first byte to its last,
-// so that nothing of a broken one is appended.
-func validProduce(body []byte, version int16) bool {
-	flexible := version >= 9
+// check looks at a body from its first byte to its last, so that nothing of a broken request is
+// appended, and returns one that has no partition twice.
+func (p *producing) check(body []byte) ([]byte, error) {
+	switch {
+	case !p.valid(body):
+		return nil, errMalformed
+	case !p.twice.found():
+		return body, nil
+	case len(p.twice.keys) > producedTwiceMax:
+		return nil, errMalformed
+	}
+	return produceOnce(body, p.version)
+}
+
+// valid reports whether a body is a Produce request, and notes its partitions.
+func (p *producing) valid(body []byte) bool {
 	d := wire.NewDecoder(body)
-	if version >= 3 {
-		d.String(flexible)
+	if p.version >= 3 {
+		d.String(p.flexible)
 	}
 	d.Int16()
 	d.Int32()
-	for range d.ArrayLen(flexible, 2) {
-		if version >= 13 {
-			d.Take(16)
-		} else {
-			d.String(flexible)
-		}
-		for range d.ArrayLen(flexible, 5) {
-			d.Int32()
-			d.Bytes(flexible)
-			if flexible {
-				d.SkipTags()
-			}
-			if d.Bad() {
-				return false
-			}
-		}
-		if flexible {
-			d.SkipTags()
-		}
+	for range d.ArrayLen(p.flexible, 2) {
+		p.validTopic(&d)
 		if d.Bad() {
 			return false
 		}
 	}
-	if flexible {
+	if p.flexible {
 		d.SkipTags()
 	}
 	return !d.Bad() && d.Len() == 0
+}
+
+func (p *producing) validTopic(d *wire.Decoder) {
+	if p.version >= 13 {
+		p.twice.inTopic(d.Take(16), uuid.UUID{})
+	} else {
+		p.twice.inTopic(d.String(p.flexible), uuid.UUID{})
+	}
+	for range d.ArrayLen(p.flexible, 5) {
+		p.twice.add(d.Int32())
+		d.Bytes(p.flexible)
+		if p.flexible {
+			d.SkipTags()
+		}
+		if d.Bad() {
+			return
+		}
+	}
+	if p.flexible {
+		d.SkipTags()
+	}
 }
 
 // run reads a valid request, appends, and writes the answer.
@@ -246,7 +265,7 @@ func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, part
 	if topic.IsInternal(partition.ID().Topic) && !p.internal {
 		return info, nil, errInternalTopic
 	}
-	if err := p.check(set, partition); err != nil {
+	if err := p.checkSet(set, partition); err != nil {
 		return info, nil, err
 	}
 	info, err = partition.Append(set, replica.AppendOptions{
@@ -278,9 +297,9 @@ var (
 	errNoTransaction = refuse(kerr.TransactionalIDAuthorizationFailed, "a transactional batch in a request without a transactional id")
 )
 
-// check looks at what a record set must be for the version of the request. The rest is
+// checkSet looks at what a record set must be for the version of the request. The rest is
 // the log's business.
-func (p *producing) check(set []byte, partition *replica.Partition) error {
+func (p *producing) checkSet(set []byte, partition *replica.Partition) error {
 	if len(set) == 0 {
 		return errNoBatch
 	}

@@ -40,6 +40,7 @@ type fetching struct {
 	incremental      bool                      // the answer has only what changed
 	refs             []*replica.FetchPartition // what is read, in order
 	answered         []*replica.FetchPartition // what the answer has, in order
+	twice            twiceFinder               // partitions of a request without a session
 	leaders          []int32                   // that the answer names
 
 	old         []oldRecords // of refs, for clients before version 4
@@ -100,7 +101,8 @@ func (f *fetching) release() {
 	clear(f.refs)
 	clear(f.answered)
 	clear(f.old)
-	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], leaders: f.leaders[:0], old: f.old[:0]}
+	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], twice: f.twice.emptied(),
+		leaders: f.leaders[:0], old: f.old[:0]}
 	fetchings.Put(f)
 }
 
@@ -245,10 +247,43 @@ func (f *fetching) open() error {
 		f.refs = f.session.Append(f.refs)
 		return nil
 	}
-	for i := range f.parts {
-		f.refs = append(f.refs, &f.parts[i])
-	}
+	f.listParts()
 	return nil
+}
+
+// listParts lists what the request has: a partition that is there twice once, where it came first,
+// with what was said last, as a session has it.
+func (f *fetching) listParts() {
+	for i := range f.parts {
+		p := &f.parts[i]
+		if i == 0 || p.TopicID != f.parts[i-1].TopicID || !sameView(p.Name, f.parts[i-1].Name) {
+			f.twice.inTopic(p.Name, p.TopicID)
+		}
+		f.twice.add(p.Index)
+		f.refs = append(f.refs, p)
+	}
+	if !f.twice.found() {
+		return
+	}
+	var once merged[*replica.FetchPartition]
+	for _, p := range f.refs {
+		name := string(p.Name)
+		if p.Name == nil {
+			name = string(p.TopicID[:])
+		}
+		once.add(name, p.Index, p)
+	}
+	f.refs = f.refs[:0]
+	for _, t := range once.topics {
+		for _, p := range t.partitions {
+			f.refs = append(f.refs, p.said)
+		}
+	}
+}
+
+// sameView reports whether a and b are the same bytes in memory.
+func sameView(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // close lets go of the session.

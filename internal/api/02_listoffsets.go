@@ -22,28 +22,23 @@ func (s *Server) listOffsets(_ context.Context, r *Request, req *kmsg.ListOffset
 	if r.Version == 0 {
 		s.noteOldClient(r, 0)
 	}
-	resp := kmsg.NewPtrListOffsetsResponse()
-	seen := map[topic.Partition]bool{}
-	twice := map[topic.Partition]bool{}
+	var once merged[*kmsg.ListOffsetsRequestTopicPartition]
 	for _, t := range req.Topics {
 		for i := range t.Partitions {
-			p := topic.Partition{Topic: t.Topic, Partition: t.Partitions[i].Partition}
-			twice[p] = seen[p]
-			seen[p] = true
+			once.add(t.Topic, t.Partitions[i].Partition, &t.Partitions[i])
 		}
 	}
-	for _, t := range req.Topics {
+	resp := kmsg.NewPtrListOffsetsResponse()
+	for _, t := range once.topics {
 		answer := kmsg.NewListOffsetsResponseTopic()
-		answer.Topic = t.Topic
-		for i := range t.Partitions {
-			q := &t.Partitions[i]
-			p := topic.Partition{Topic: t.Topic, Partition: q.Partition}
+		answer.Topic = t.name
+		for _, q := range t.partitions {
 			a := kmsg.NewListOffsetsResponseTopicPartition()
-			a.Partition, a.Timestamp, a.Offset, a.LeaderEpoch = q.Partition, -1, -1, -1
-			if twice[p] {
+			a.Partition, a.Timestamp, a.Offset, a.LeaderEpoch = q.index, -1, -1, -1
+			if q.times > 1 {
 				a.ErrorCode = kerr.InvalidRequest.Code
 			} else {
-				s.listOffset(r.Version, req.ReplicaID, p, q, isolation, &a)
+				s.listOffset(r.Version, req.ReplicaID, topic.Partition{Topic: t.name, Partition: q.index}, q.said, isolation, &a)
 			}
 			answer.Partitions = append(answer.Partitions, a)
 		}

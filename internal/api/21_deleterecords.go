@@ -9,14 +9,20 @@ import (
 )
 
 func (s *Server) deleteRecords(_ context.Context, _ *Request, req *kmsg.DeleteRecordsRequest) (*kmsg.DeleteRecordsResponse, error) {
-	resp := kmsg.NewPtrDeleteRecordsResponse()
+	var once merged[int64]
 	for _, t := range req.Topics {
+		for _, p := range t.Partitions {
+			once.add(t.Topic, p.Partition, p.Offset)
+		}
+	}
+	resp := kmsg.NewPtrDeleteRecordsResponse()
+	for _, t := range once.topics {
 		answer := kmsg.NewDeleteRecordsResponseTopic()
-		answer.Topic = t.Topic
-		for i := range t.Partitions {
+		answer.Topic = t.name
+		for _, p := range t.partitions {
 			a := kmsg.NewDeleteRecordsResponseTopicPartition()
-			a.Partition = t.Partitions[i].Partition
-			low, err := s.deleteRecordsOf(topic.Partition{Topic: t.Topic, Partition: a.Partition}, t.Partitions[i].Offset)
+			a.Partition = p.index
+			low, err := s.deleteRecordsOf(topic.Partition{Topic: t.name, Partition: p.index}, p.said)
 			a.LowWatermark, a.ErrorCode = low, code(err)
 			answer.Partitions = append(answer.Partitions, a)
 		}

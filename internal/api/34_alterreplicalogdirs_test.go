@@ -34,7 +34,7 @@ func TestAlterReplicaLogDirs(t *testing.T) {
 		}
 	}
 	f("/nowhere", "orders", kerr.LogDirNotFound)
-	f("/other", "unknown", kerr.ReplicaNotAvailable)
+	f("/other", "unknown", kerr.UnknownTopicOrPartition)
 	const home, away = "/data", "/other" // the only registered one is chosen
 	f(home, "orders", nil)
 	if got := dirsOf(t, s, "orders"); len(got[away]) > 0 {
@@ -68,4 +68,32 @@ func dirsOf(t *testing.T, s *Server, topic string) map[string][]kmsg.DescribeLog
 		}
 	}
 	return found
+}
+
+// The directory that was named last counts, as in Kafka.
+func TestAlterReplicaLogDirsPartitionTwice(t *testing.T) {
+	s := cluster(t, "log.dirs=/data,/other")
+	createTopic(t, s, newTestTopic("orders", 2), 0)
+	f := func(dirs []string, want int16) {
+		t.Helper()
+		req := kmsg.NewPtrAlterReplicaLogDirsRequest()
+		for _, path := range dirs {
+			d := kmsg.NewAlterReplicaLogDirsRequestDir()
+			d.Dir = path
+			d.Topics = []kmsg.AlterReplicaLogDirsRequestDirTopic{{Topic: "orders", Partitions: []int32{0, 0, 1}}}
+			req.Dirs = append(req.Dirs, d)
+		}
+		resp := ask[kmsg.AlterReplicaLogDirsResponse](t, s, 2, req)
+		if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 2 {
+			t.Fatalf("%v: got %+v", dirs, resp.Topics)
+		}
+		for _, p := range resp.Topics[0].Partitions {
+			if p.ErrorCode != want {
+				t.Errorf("%v: got %v, want %v", dirs, kerr.ErrorForCode(p.ErrorCode), kerr.ErrorForCode(want))
+			}
+		}
+	}
+	f([]string{"/data"}, 0)
+	f([]string{"/data", "/nowhere"}, kerr.LogDirNotFound.Code)
+	f([]string{"/nowhere", "/data"}, 0)
 }

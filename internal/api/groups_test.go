@@ -138,10 +138,38 @@ func TestGroupRefusals(t *testing.T) {
 	if resp := ask[kmsg.SyncGroupResponse](t, s, 4, sync); resp.ErrorCode != kerr.UnknownMemberID.Code {
 		t.Errorf("sync 4 of a stranger: %v", kerr.ErrorForCode(resp.ErrorCode))
 	}
+	for version := range int16(3) {
+		leave := kmsg.NewPtrLeaveGroupRequest()
+		leave.Group, leave.MemberID = "nobody", "m"
+		if resp := ask[kmsg.LeaveGroupResponse](t, s, version, leave); resp.ErrorCode != kerr.UnknownMemberID.Code {
+			t.Errorf("leave %d of an unknown group: %v", version, kerr.ErrorForCode(resp.ErrorCode))
+		}
+	}
 	leave := kmsg.NewPtrLeaveGroupRequest()
 	leave.Group = "nobody"
-	if resp := ask[kmsg.LeaveGroupResponse](t, s, 5, leave); resp.ErrorCode != kerr.UnknownMemberID.Code {
-		t.Errorf("leave of an unknown group: %v", kerr.ErrorForCode(resp.ErrorCode))
+	for range 3 { // none, one, two members
+		resp := ask[kmsg.LeaveGroupResponse](t, s, 5, leave)
+		if resp.ErrorCode != 0 || len(resp.Members) != len(leave.Members) {
+			t.Errorf("leave of an unknown group: %+v", resp)
+		}
+		for _, m := range resp.Members {
+			if m.MemberID != "m" || m.ErrorCode != kerr.UnknownMemberID.Code {
+				t.Errorf("leave of an unknown group: %+v", m)
+			}
+		}
+		leave.Members = append(leave.Members, kmsg.LeaveGroupRequestMember{MemberID: "m"})
+	}
+	for group, want := range map[string]*kerr.Error{"": kerr.InvalidGroupID, "nobody": kerr.GroupIDNotFound} {
+		req := kmsg.NewPtrOffsetDeleteRequest()
+		req.Group = group
+		if resp := ask[kmsg.OffsetDeleteResponse](t, s, 0, req); resp.ErrorCode != want.Code {
+			t.Errorf("offset delete of group %q: %v, want %v", group, kerr.ErrorForCode(resp.ErrorCode), want)
+		}
+	}
+	del := kmsg.NewPtrDeleteGroupsRequest()
+	del.Groups = []string{"nobody", "x", "nobody"}
+	if resp := ask[kmsg.DeleteGroupsResponse](t, s, 2, del); len(resp.Groups) != 2 || resp.Groups[0].Group != "nobody" || resp.Groups[1].Group != "x" {
+		t.Errorf("delete of a group that is there twice: %+v", resp.Groups)
 	}
 }
 

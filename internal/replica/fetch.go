@@ -23,7 +23,7 @@ type FetchRequest struct {
 // A FetchPartition is what a fetch asks of one partition, and what it gets.
 type FetchPartition struct {
 	Name    []byte    // of the topic, unless it goes by its id
-	TopicID uuid.UUID // zero: the topic goes by its name
+	TopicID uuid.UUID // zero where the topic goes by its name
 	Index   int32
 
 	Offset           int64
@@ -113,7 +113,7 @@ func (m *Manager) resolve(f *FetchPartition) {
 }
 
 func (m *Manager) unresolved(f *FetchPartition) error {
-	if f.TopicID.IsZero() {
+	if f.Name != nil {
 		return m.Missing(f.Name, f.Index)
 	}
 	err := m.MissingID(f.TopicID, f.Index)

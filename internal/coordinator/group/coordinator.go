@@ -105,7 +105,7 @@ func (c *Coordinator) partitionOf(group string) (int32, error) {
 	return coordinator.PartitionFor(group, count), nil
 }
 
-// partitionOfMembers is the shard of a group that has members: one with a name.
+// partitionOfMembers is partitionOf for what needs a group with a name, as members do.
 func (c *Coordinator) partitionOfMembers(group string) (int32, error) {
 	if group == "" {
 		return 0, errInvalidGroup
@@ -174,11 +174,9 @@ func (c *Coordinator) Leave(ctx context.Context, group string, leavers []Leaver)
 	if err != nil {
 		return nil, err
 	}
-	a, err := ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func(answers)) {
-		errs, err := s.Leave(t, group, leavers)
-		reply(answers{errs, err})
+	return ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func([]error)) {
+		reply(s.Leave(t, group, leavers))
 	})
-	return a.unless(err)
 }
 
 // unless returns the answers, or err if there is none because of it.
@@ -275,7 +273,7 @@ func (c *Coordinator) Delete(ctx context.Context, groups []string) []error {
 
 // DeleteOffsets answers OffsetDelete: with an error per topic, or one for all.
 func (c *Coordinator) DeleteOffsets(ctx context.Context, group string, topics []TopicPartitions) ([]error, error) {
-	p, err := c.partitionOf(group)
+	p, err := c.partitionOfMembers(group)
 	if err != nil {
 		return nil, err
 	}

@@ -26,12 +26,15 @@ type Leaver struct {
 	InstanceID *string
 }
 
-// Leave takes members out of a group. The errors stand for the leavers; err is set when
-// the group does not exist.
-func (s *Shard) Leave(t *coordinator.Turn, groupID string, leavers []Leaver) (errs []error, err error) {
+// Leave takes members out of a group. The errors stand for the leavers; nobody is a member of a
+// group that does not exist.
+func (s *Shard) Leave(t *coordinator.Turn, groupID string, leavers []Leaver) (errs []error) {
 	g := s.groups[groupID]
 	if g == nil {
-		return nil, errUnknownMember
+		for range leavers {
+			errs = append(errs, errUnknownMember)
+		}
+		return errs
 	}
 	count := len(g.members)
 	for _, l := range leavers {
@@ -42,7 +45,7 @@ func (s *Shard) Leave(t *coordinator.Turn, groupID string, leavers []Leaver) (er
 	} else {
 		s.completeJoinIfReady(t, g)
 	}
-	return errs, nil
+	return errs
 }
 
 func (s *Shard) leave(g *group, l Leaver) error {

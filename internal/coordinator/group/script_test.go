@@ -310,8 +310,7 @@ func (w *world) leave(a args) {
 		leavers = append(leavers, Leaver{"", a.opt("instance")})
 	}
 	w.step(func(t *coordinator.Turn) {
-		errs, err := w.shard.Leave(t, a.str("group", "g"), leavers)
-		w.printf("leave: %s %s", errName(err), errNames(errs))
+		w.printf("leave: %s", errNames(w.shard.Leave(t, a.str("group", "g"), leavers)))
 	})
 }
 
