@@ -94,7 +94,7 @@ func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) 
 	for epoch, answer := range want.Epochs {
 		if have.Epochs[epoch] != answer {
 			j.noted = true
-			if !j.scope.Touched[id] && !j.scope.Epochs[id] && !j.scope.Refusal {
+			if !j.scope.Touched[id] && !j.scope.Epochs[id] && !j.scope.Starts[id] && !j.scope.Refusal {
 				j.object(OtherAnswer, "%v: epoch %d: %s, was %s", id, epoch, have.Epochs[epoch], answer)
 			}
 		}
@@ -115,7 +115,7 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 	}
 	if have.End != want.End {
 		j.noted = true
-		if have.End < want.End {
+		if have.End < j.proven(id, want) {
 			j.object(Reused, "%v: the log ends at %d, was %d", id, have.End, want.End)
 		} else if !j.scope.Touched[id] {
 			j.object(OtherAnswer, "%v: the log ends at %d, was %d", id, have.End, want.End)
@@ -123,10 +123,19 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 	}
 	if have.LastStable != want.LastStable {
 		j.noted = true
-		if have.LastStable < want.LastStable || !j.scope.Touched[id] {
+		if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] {
 			j.object(OtherAnswer, "%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
 		}
 	}
+}
+
+// proven is where the log of a partition ends at least: where it ended, unless only what a fault has
+// touched proved that.
+func (j *judgement) proven(id topic.Partition, want *PartitionReading) int64 {
+	if !j.scope.Touched[id] {
+		return want.End
+	}
+	return min(want.End, j.scope.Proven[id])
 }
 
 // hidden reports whether an offset is below a log start that nothing contradicts.

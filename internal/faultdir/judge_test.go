@@ -37,7 +37,7 @@ func someReading() *Reading {
 }
 
 func someScope() *Scope {
-	return &Scope{Kind: LogFile, Touched: map[topic.Partition]bool{touched: true}, Lost: map[topic.Partition]stretches{touched: {{7, 9}}}}
+	return &Scope{Kind: LogFile, Touched: map[topic.Partition]bool{touched: true}, Lost: map[topic.Partition]stretches{touched: {{7, 9}}}, Proven: map[topic.Partition]int64{touched: 10}}
 }
 
 func without(list []Record, offset int64) []Record {

@@ -126,6 +126,7 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 // merge adds what another fault may cost.
 func (s *Scope) merge(o *Scope) {
 	s.Refusal = s.Refusal || o.Refusal
+	s.Proven = o.Proven
 	for p := range o.Touched {
 		s.Touched[p] = true
 		s.Lost[p] = append(s.Lost[p], o.Lost[p]...)
@@ -284,7 +285,7 @@ func (j *judgement) appended(first *Reading, appended map[topic.Partition]Record
 		switch {
 		case offset < 0:
 			j.object(Unavailable, "%v: append: %s", id, codeName(int16(-1-offset)))
-		case want != nil && offset < want.End:
+		case want != nil && offset < j.proven(id, want):
 			j.object(Reused, "%v: a new record has offset %d, the log ended at %d", id, offset, want.End)
 		case offset != have.End:
 			j.object(Wrong, "%v: a new record has offset %d, the log ended at %d", id, offset, have.End)

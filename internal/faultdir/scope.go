@@ -17,6 +17,7 @@ type Scope struct {
 	Lost    map[topic.Partition]stretches // offsets whose records may be gone
 	Starts  map[topic.Partition]bool      // nothing else knows their log start
 	Epochs  map[topic.Partition]bool      // their leader epochs are other numbers than they were
+	Proven  map[topic.Partition]int64     // the log went at least up to there
 	Refusal bool                          // a start may be refused
 }
 
@@ -24,6 +25,7 @@ type Scope struct {
 func scopeOf(f Fault, before, after *Tree) *Scope {
 	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
+	s.Proven = proofs(after)
 	switch {
 	case f.Kind == Missing && s.Kind == PartitionDir:
 		p, _ := partitionOf(f.Path)
@@ -31,6 +33,9 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 	case f.Kind == Missing && s.Kind == MetadataDir:
 	case s.Kind == LogStarts:
 		s.starts(before.Files[f.Path].Data, after.Files[f.Path].Data)
+		if f.Kind == Swapped {
+			s.starts(before.Files[f.Other].Data, after.Files[f.Other].Data)
+		}
 	case s.Kind == LeaderEpochs:
 		s.epochs(f.Path, after)
 		s.epochs(f.Other, after)

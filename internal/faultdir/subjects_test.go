@@ -95,7 +95,7 @@ func adopt(t *testing.T, kafka *Tree, d golden.Dir) *Tree {
 			counts[p.Topic] = max(counts[p.Topic], p.Partition+1)
 		}
 	}
-	tree := created(t, d.Name, counts, golden.Topics(t, d.Set))
+	tree := created(t, []string{d.Name}, counts, golden.Topics(t, d.Set))
 	delete(tree.Files, path.Join(d.Name, string(CleanState)))
 	for name, file := range kafka.Files {
 		dir := path.Base(path.Dir(name))
@@ -130,11 +130,11 @@ func adopt(t *testing.T, kafka *Tree, d golden.Dir) *Tree {
 	return tree
 }
 
-// created is a directory in which gregor has made topics.
-func created(t *testing.T, dir string, counts map[string]int32, topics map[string]golden.Topic) *Tree {
+// created are directories in which gregor has made topics.
+func created(t *testing.T, dirs []string, counts map[string]int32, topics map[string]golden.Topic) *Tree {
 	t.Helper()
 	fs := vfs.NewMem()
-	b, err := start(fs, []string{dir}, nil, limit)
+	b, err := start(fs, dirs, nil, limit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,71 @@
+package faultdir
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/topic"
+)
+
+// proofs tells for each partition up to where what lies in a tree proves that its log went: recovery
+// points and high watermarks, the names of segments and producer snapshots, leader epochs, and the
+// batches that are good. What is above was perhaps never acknowledged, as far as anybody can know.
+func proofs(t *Tree) map[topic.Partition]int64 {
+	ends := map[topic.Partition]int64{}
+	prove := func(p topic.Partition, end int64) { ends[p] = max(ends[p], end) }
+	for name, file := range t.Files {
+		kind := kindOf(name)
+		switch kind {
+		case RecoveryPoints, HighWatermarks:
+			for p, offset := range entries(file.Data) {
+				prove(p, offset)
+			}
+			continue
+		}
+		p, ok := partitionOf(name)
+		if !ok {
+			continue
+		}
+		switch kind {
+		case LogFile:
+			prove(p, offsetIn(name))
+			if spans := spansOf(file.Data, 0); len(spans) > 0 {
+				prove(p, spans[len(spans)-1].next)
+			}
+		case ProducerSnapshot:
+			prove(p, offsetIn(name))
+		case LeaderEpochs:
+			for line := range strings.Lines(string(file.Data)) {
+				if words := strings.Fields(line); readable(file.Data) && len(words) == 2 {
+					prove(p, number(words[1]))
+				}
+			}
+		}
+	}
+	return ends
+}
+
+// entries reads a checkpoint of offsets, if it can be read.
+func entries(data []byte) map[topic.Partition]int64 {
+	list := map[topic.Partition]int64{}
+	if !readable(data) {
+		return list
+	}
+	for line := range strings.Lines(string(data)) {
+		if words := strings.Fields(line); len(words) == 3 {
+			if p, err := topic.ParsePartition(path.Base(words[0]) + "-" + words[1]); err == nil {
+				list[p] = number(words[2])
+			}
+		}
+	}
+	return list
+}
+
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
