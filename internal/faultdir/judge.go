@@ -14,6 +14,7 @@ type Rule string
 const (
 	Wrong       Rule = "wrong record"      // of another content, or at a place where none was
 	Aborted     Rule = "aborted record"    // a reader of committed records got one that is not
+	Repeated    Rule = "written twice"     // a batch that an idempotent producer sent again
 	Reused      Rule = "offset reused"     // a new record has an offset that another had
 	Lost        Rule = "record lost"       // outside what the fault touched
 	Hangs       Rule = "hangs"             // a step took too long
@@ -23,6 +24,7 @@ const (
 	OtherAnswer Rule = "other answer"      // of ListOffsets, OffsetForLeaderEpoch or OffsetFetch
 	Unavailable Rule = "unavailable"       // a partition cannot be read or written
 	Changed     Rule = "changed by itself" // another start gives something else
+	Alarm       Rule = "alarm"             // check calls damage what this broker has written
 	Fails       Rule = "fails"             // the broker stops, or cannot be stopped
 )
 
@@ -40,6 +42,12 @@ type judgement struct {
 	truth *Reading
 	list  []Objection
 	noted bool // a reader notices something
+
+	repeated map[topic.Partition]bool // the last batch of a producer was written twice
+}
+
+func newJudgement(s *Scope, truth *Reading) *judgement {
+	return &judgement{scope: s, truth: truth, repeated: map[topic.Partition]bool{}}
 }
 
 // perRule bounds the objections by one rule.
@@ -80,6 +88,11 @@ func (j *judgement) reading(got *Reading) {
 		}
 	}
 	j.groups(got)
+	for name, want := range j.truth.Configs {
+		if have, ok := got.Configs[name]; ok && have != want {
+			j.object(OtherAnswer, "topic %q: %s, was %s", name, have, want)
+		}
+	}
 }
 
 func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) {

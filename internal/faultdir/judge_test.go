@@ -3,8 +3,10 @@ package faultdir
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/offline"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -50,7 +52,7 @@ func TestJudgeObjects(t *testing.T) {
 		t.Helper()
 		got := someReading()
 		sabotage(got, got.Partitions[id])
-		j := &judgement{scope: someScope(), truth: someReading()}
+		j := newJudgement(someScope(), someReading())
 		j.reading(got)
 		if !slices.Equal(j.rules(), want) {
 			t.Errorf("%s: %v, want %v", what, j.list, want)
@@ -72,7 +74,7 @@ func TestJudgeObjects(t *testing.T) {
 	}, Wrong)
 	f("records out of order", untouched, func(_ *Reading, p *PartitionReading) { slices.Reverse(p.Uncommitted) }, Wrong)
 	f("an aborted record", touched, func(_ *Reading, p *PartitionReading) { p.Committed = slices.Insert(p.Committed, 5, p.Uncommitted[5]) }, Aborted)
-	f("a shorter log", touched, func(_ *Reading, p *PartitionReading) { p.End, p.LastStable = 9, 9 }, Reused, OtherAnswer)
+	f("a shorter log", touched, func(_ *Reading, p *PartitionReading) { p.End, p.LastStable = 9, 9 }, Reused)
 	f("a longer log", untouched, func(_ *Reading, p *PartitionReading) { p.End = 11 }, OtherAnswer)
 	f("a later start over lost records only", touched, func(_ *Reading, p *PartitionReading) { p.Start = 1 })
 	f("a later start elsewhere", untouched, func(_ *Reading, p *PartitionReading) { p.Start = 1 }, Lost)
@@ -93,7 +95,7 @@ func TestJudgeObjects(t *testing.T) {
 func TestJudgeObjectsToAppends(t *testing.T) {
 	f := func(what string, offset int64, want ...Rule) {
 		t.Helper()
-		j := &judgement{scope: someScope(), truth: someReading()}
+		j := newJudgement(someScope(), someReading())
 		j.appended(someReading(), map[topic.Partition]Record{touched: {Offset: offset}})
 		if !slices.Equal(j.rules(), want) {
 			t.Errorf("%s: %v, want %v", what, j.list, want)
@@ -114,7 +116,7 @@ func TestJudgeObjectsToAnotherReading(t *testing.T) {
 		p.Uncommitted, p.Committed = append(p.Uncommitted, added[untouched]), append(p.Committed, added[untouched])
 		p.End, p.LastStable = 11, 11
 		sabotage(p)
-		j := &judgement{scope: someScope(), truth: someReading()}
+		j := newJudgement(someScope(), someReading())
 		j.again("kill", someReading(), got, added)
 		if !slices.Equal(j.rules(), want) {
 			t.Errorf("%s: %v, want %v", what, j.list, want)
@@ -130,7 +132,7 @@ func TestJudgeObjectsToRefusals(t *testing.T) {
 	f := func(what string, kind FileKind, err error, want ...Rule) {
 		t.Helper()
 		r := &Result{Fault: Fault{Path: "d/meta.properties"}, Scope: &Scope{Kind: kind, Refusal: kind.identity()}}
-		j := &judgement{scope: r.Scope, truth: someReading()}
+		j := newJudgement(r.Scope, someReading())
 		(&Subject{}).refused(j, r, err)
 		if !slices.Equal(j.rules(), want) {
 			t.Errorf("%s: %v, want %v", what, j.list, want)
@@ -140,4 +142,29 @@ func TestJudgeObjectsToRefusals(t *testing.T) {
 	f("not named", MetaProperties, errors.New("damaged"), Unnamed)
 	f("a partition's file", LogFile, errors.New("d/meta.properties: damaged"), Refused)
 	f("no end", MetaProperties, errHangs, Hangs)
+}
+
+// Without a fault there is nothing to object to, and the subjects have in them what faults need.
+func TestSubjectsWithoutFault(t *testing.T) {
+	resent := 0
+	for _, s := range subjects(t) {
+		r, err := s.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range r.Objections {
+			t.Errorf("%s: %v", s.Name, o)
+		}
+		if !strings.Contains(s.Name, "torn") {
+			for f := range s.findings {
+				if strings.HasPrefix(f, string(offline.Damage)) {
+					t.Errorf("%s: %s", s.Name, f)
+				}
+			}
+		}
+		resent += len(s.resent)
+	}
+	if resent < 4 {
+		t.Errorf("%d batches of idempotent producers, want some", resent)
+	}
 }

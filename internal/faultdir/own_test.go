@@ -21,7 +21,8 @@ type writer struct {
 	t    *testing.T
 	fs   *vfs.Mem
 	dirs []string
-	now  int64 // of the next record
+	now  int64 // of the next record: near the present, so that producers live
+	made int   // records
 }
 
 var ownTopics = map[string]golden.Topic{
@@ -36,7 +37,7 @@ var ownCounts = map[string]int32{
 // ownSubjects are directories of gregor: stopped cleanly, and killed while it ran.
 func ownSubjects(t *testing.T) []*Subject {
 	t.Helper()
-	w := &writer{t: t, dirs: []string{"data-a", "data-b"}, now: 1_700_000_000_000}
+	w := &writer{t: t, dirs: []string{"data-a", "data-b"}, now: time.Now().Add(-time.Hour).UnixMilli()}
 	tree := created(t, w.dirs, ownCounts, ownTopics)
 	w.fs = w.mem(tree)
 	w.fill(1)
@@ -90,11 +91,13 @@ func (w *writer) batch(o record.BuilderOptions, n int) []byte {
 	w.t.Helper()
 	b := record.NewBuilder(o)
 	for i := range n {
-		r := record.Record{Offset: int64(i), Timestamp: w.now, Key: fmt.Appendf(nil, "key %d", w.now%7), Value: fmt.Appendf(nil, "value %d %s", w.now, strings.Repeat("x", int(w.now%90)))}
-		if w.now%5 == 0 {
+		w.made++
+		r := record.Record{Offset: int64(i), Timestamp: w.now, Key: fmt.Appendf(nil, "key %d", w.made%7)}
+		r.Value = fmt.Appendf(nil, "value %d %s", w.made, strings.Repeat("x", w.made*37%90))
+		if w.made%5 == 0 {
 			r.Headers = []record.Header{{Key: "h", Value: []byte("header")}, {Key: "null"}}
 		}
-		if w.now%11 == 0 {
+		if w.made%11 == 0 {
 			r.Value = nil
 		}
 		w.must(b.Append(r))

@@ -21,6 +21,7 @@ type Reading struct {
 	ClusterID  string
 	Partitions map[topic.Partition]*PartitionReading
 	Groups     map[string]map[topic.Partition]string // committed offset, epoch and metadata
+	Configs    map[string]string                     // by topic: its id, and what is set on it
 }
 
 // A PartitionReading is what clients get of one partition.
@@ -33,6 +34,7 @@ type PartitionReading struct {
 	Errors      []string         // of fetches
 	Times       map[int64]Answer // by timestamp asked for
 	Epochs      map[int32]string // OffsetForLeaderEpoch
+	Sequenced   record.Batch     // the last one of an idempotent producer, or nil
 }
 
 // A Record as a reader gets it.
@@ -69,7 +71,7 @@ type reader struct {
 // Read reads all that there is. The timestamps to look up are those of the truth, or, if that is
 // nil, of what is read.
 func read(c *client, truth *Reading) (*Reading, error) {
-	r := &reader{c: c, result: &Reading{Partitions: map[topic.Partition]*PartitionReading{}, Groups: map[string]map[topic.Partition]string{}}}
+	r := &reader{c: c, result: &Reading{Partitions: map[topic.Partition]*PartitionReading{}, Groups: map[string]map[topic.Partition]string{}, Configs: map[string]string{}}}
 	if err := r.metadata(); err != nil {
 		return nil, err
 	}
@@ -83,6 +85,7 @@ func read(c *client, truth *Reading) (*Reading, error) {
 		func() error { return r.times(truth) },
 		func() error { return r.epochs() },
 		func() error { return r.groups() },
+		func() error { return r.configs() },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -109,6 +112,7 @@ func (r *reader) metadata() error {
 		r.result.ClusterID = *resp.ClusterID
 	}
 	for _, t := range resp.Topics {
+		r.result.Configs[*t.Topic] = fmt.Sprintf("id %x", t.TopicID)
 		for _, p := range t.Partitions {
 			id := topic.Partition{Topic: *t.Topic, Partition: p.Partition}
 			r.result.Partitions[id] = &PartitionReading{Err: codeName(cmp.Or(t.ErrorCode, p.ErrorCode))}
@@ -275,6 +279,9 @@ func (c *cursor) take(p *kmsg.FetchResponseTopicPartition, isolation int8) {
 }
 
 func (c *cursor) takeBatch(b record.Batch, isolation int8, hidden map[int64]bool) {
+	if b.BaseSequence() >= 0 && !b.IsTransactional() {
+		c.got.Sequenced = b
+	}
 	for rec, err := range b.Records() {
 		if err != nil {
 			c.got.note("a bad record in the batch of %d: %v", b.LastOffset(), err)
@@ -461,6 +468,35 @@ func (r *reader) tryGroups() (loading bool, err error) {
 		}
 	}
 	return loading, nil
+}
+
+// configs reads what is set on topics and on all brokers.
+func (r *reader) configs() error {
+	const topics, brokers = 2, 4
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for _, name := range slices.Sorted(maps.Keys(r.result.Configs)) {
+		req.Resources = append(req.Resources, kmsg.DescribeConfigsRequestResource{ResourceType: topics, ResourceName: name})
+	}
+	req.Resources = append(req.Resources, kmsg.DescribeConfigsRequestResource{ResourceType: brokers})
+	resp, err := ask[*kmsg.DescribeConfigsResponse](r.c, 4, req)
+	if err != nil {
+		return err
+	}
+	for _, res := range resp.Resources {
+		var set []string
+		for _, c := range res.Configs {
+			if c.Source == kmsg.ConfigSourceDynamicTopicConfig || c.Source == kmsg.ConfigSourceDynamicDefaultBrokerConfig {
+				value := "secret"
+				if c.Value != nil {
+					value = *c.Value
+				}
+				set = append(set, c.Name+"="+value)
+			}
+		}
+		slices.Sort(set)
+		r.result.Configs[res.ResourceName] += fmt.Sprint(" ", codeName(res.ErrorCode), set)
+	}
+	return nil
 }
 
 // partitions lists those of a reading in order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type Subject struct {
 
 	truth    *Reading
 	findings map[string]bool // what check says without a fault
+	resent   map[topic.Partition]record.Batch
 	chooser  *chooser
 }
 
@@ -63,9 +65,50 @@ func (s *Subject) Prepare() error {
 	if err != nil {
 		return err
 	}
-	s.truth, err = b.read(nil)
+	if s.truth, err = b.read(nil); err == nil {
+		err = s.prepareResending(b)
+	}
 	s.chooser = newChooser(s.Tree, s.Older)
 	return errors.Join(err, b.stop(limit))
+}
+
+// prepareResending finds the batches that are known to be there already when they are sent again, also
+// after other starts: the producers of old directories have expired then.
+func (s *Subject) prepareResending(b *server) error {
+	s.resent = map[topic.Partition]record.Batch{}
+	for id, p := range s.truth.Partitions {
+		if p.Sequenced != nil && !topic.IsInternal(id.Topic) {
+			s.resent[id] = p.Sequenced
+		}
+	}
+	offsets, err := b.produce(s.resent)
+	if err != nil {
+		return err
+	}
+	for id, at := range offsets {
+		if at.offset != s.resent[id].BaseOffset() {
+			delete(s.resent, id)
+		}
+	}
+	j := newJudgement(&Scope{}, s.truth)
+	if err := s.start(j, &Result{Scope: j.scope}, s.Tree); err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.resent, func(id topic.Partition, _ record.Batch) bool { return j.repeated[id] })
+	return nil
+}
+
+// resend sends batches again: none may be written twice, unless it is lost.
+func (s *Subject) resend(j *judgement, b *server) error {
+	offsets, err := b.produce(s.resent)
+	for id, got := range offsets {
+		batch := s.resent[id]
+		if got.offset >= 0 && got.offset != batch.BaseOffset() && !j.scope.Lost[id].has(batch.LastOffset()) {
+			j.repeated[id] = true
+			j.object(Repeated, "%v: the batch of offset %d now at %d too", id, batch.BaseOffset(), got.offset)
+		}
+	}
+	return err
 }
 
 func check(t *Tree, dirs []string) ([]offline.Finding, error) {
@@ -89,21 +132,21 @@ func (s *server) read(truth *Reading) (*Reading, error) {
 // Run makes the faults in a copy of the subject and judges what becomes of it.
 func (s *Subject) Run(faults ...Fault) (*Result, error) {
 	tree := s.Tree
-	r := &Result{}
+	r := &Result{Scope: &Scope{}}
 	for _, f := range faults {
 		next, err := f.Apply(tree, s.Older)
 		if err != nil {
 			return nil, err
 		}
 		scope := scopeOf(f, tree, next)
-		if r.Scope == nil {
+		if r.Fault.Kind == "" {
 			r.Fault, r.Scope = f, scope
 		} else {
 			r.Scope.merge(scope)
 		}
 		tree = next
 	}
-	j := &judgement{scope: r.Scope, truth: s.truth}
+	j := newJudgement(r.Scope, s.truth)
 	findings, err := check(tree, s.Dirs)
 	if err != nil {
 		findings = append(findings, offline.Finding{File: tree.Names()[0], Message: err.Error()})
@@ -176,9 +219,37 @@ func (s *Subject) start(j *judgement, r *Result, tree *Tree) error {
 	if err != nil {
 		return err
 	}
+	if err := s.alarms(j, r, clean); err != nil {
+		return err
+	}
 	s.again(j, "clean stop", clean, first, appended)
 	s.again(j, "kill", killed, first, appended)
 	return nil
+}
+
+// alarms objects to damage that check finds where no fault was made: in what the broker wrote.
+func (s *Subject) alarms(j *judgement, r *Result, clean *Tree) error {
+	findings, err := check(clean, s.Dirs)
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if f.Severity == offline.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) {
+			j.object(Alarm, "%v", f)
+		}
+	}
+	return nil
+}
+
+// near reports whether a file is one that the fault is in, or of the same partition.
+func (f Fault) near(file string) bool {
+	for _, touched := range []string{f.Path, f.Other} {
+		_, partition := partitionOf(touched)
+		if touched != "" && (file == touched || path.Dir(file) == touched || partition && (path.Dir(file) == path.Dir(touched) || file == path.Dir(touched))) {
+			return true
+		}
+	}
+	return false
 }
 
 func ignore(error) error { return nil }
@@ -216,10 +287,12 @@ func (s *Subject) again(j *judgement, what string, tree *Tree, first *Reading, a
 		return
 	}
 	got, err := b.read(s.truth)
-	if err != nil {
-		j.object(Changed, "reading after %s: %v", what, err)
-	} else {
+	if err == nil {
 		j.again(what, first, got, appended)
+		err = s.resend(j, b)
+	}
+	if err != nil {
+		j.object(Changed, "after %s: %v", what, err)
 	}
 	if err := b.stop(limit); err != nil {
 		j.object(Fails, "stop after %s: %v", what, err)
@@ -237,21 +310,44 @@ func (s *server) append(r *Reading) (map[topic.Partition]Record, error) {
 		return nil, err
 	}
 	batch := b.Build()
+	batches := map[topic.Partition]record.Batch{}
+	for id, p := range r.Partitions {
+		if !topic.IsInternal(id.Topic) && p.Err == "" {
+			batches[id] = batch
+		}
+	}
+	offsets, err := s.produce(batches)
+	appended := map[topic.Partition]Record{}
+	for id, at := range offsets {
+		r := newRecord
+		r.Offset = at.offset
+		if at.appendTime >= 0 {
+			r.Timestamp, r.TimestampType = at.appendTime, record.LogAppendTime
+		}
+		appended[id] = Record{r.Offset, r.Timestamp, digest(r), -1, -1}
+	}
+	return appended, err
+}
+
+// A place is where a batch was written: -1 - error code for nowhere.
+type place struct{ offset, appendTime int64 }
+
+// produce sends a batch to each of some partitions.
+func (s *server) produce(batches map[topic.Partition]record.Batch) (map[topic.Partition]place, error) {
+	places := map[topic.Partition]place{}
+	if len(batches) == 0 {
+		return places, nil
+	}
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, 10_000
-	for _, id := range r.partitions() {
-		if topic.IsInternal(id.Topic) || r.Partitions[id].Err != "" {
-			continue
-		}
+	for _, id := range slices.SortedFunc(maps.Keys(batches), topic.Partition.Compare) {
 		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != id.Topic {
 			req.Topics = append(req.Topics, kmsg.ProduceRequestTopic{Topic: id.Topic})
 		}
 		last := &req.Topics[len(req.Topics)-1]
-		last.Partitions = append(last.Partitions, kmsg.ProduceRequestTopicPartition{Partition: id.Partition, Records: slices.Clone(batch)})
-	}
-	appended := map[topic.Partition]Record{}
-	if len(req.Topics) == 0 {
-		return appended, nil
+		batch := slices.Clone(batches[id])
+		batch.SetBaseOffset(0)
+		last.Partitions = append(last.Partitions, kmsg.ProduceRequestTopicPartition{Partition: id.Partition, Records: batch})
 	}
 	c, err := s.connect(limit)
 	if err != nil {
@@ -264,17 +360,14 @@ func (s *server) append(r *Reading) (map[topic.Partition]Record, error) {
 	}
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			r := newRecord
-			if r.Offset = p.BaseOffset; p.ErrorCode != 0 {
-				r.Offset = -1 - int64(p.ErrorCode)
+			at := place{p.BaseOffset, p.LogAppendTime}
+			if p.ErrorCode != 0 {
+				at.offset = -1 - int64(p.ErrorCode)
 			}
-			if p.LogAppendTime >= 0 {
-				r.Timestamp, r.TimestampType = p.LogAppendTime, record.LogAppendTime
-			}
-			appended[topic.Partition{Topic: t.Topic, Partition: p.Partition}] = Record{r.Offset, r.Timestamp, digest(r), -1, -1}
+			places[topic.Partition{Topic: t.Topic, Partition: p.Partition}] = at
 		}
 	}
-	return appended, nil
+	return places, nil
 }
 
 // appended judges where new records went.
