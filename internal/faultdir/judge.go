@@ -54,7 +54,7 @@ func newJudgement(s *Scope, truth *Reading) *judgement {
 const perRule = 5
 
 func (j *judgement) object(r Rule, format string, args ...any) {
-	j.noted = true
+	j.noted = j.noted || r != Alarm
 	n := 0
 	for _, o := range j.list {
 		if o.Rule == r {

@@ -152,8 +152,10 @@ func TestSubjectsWithoutFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range r.Objections {
-			t.Errorf("%s: %v", s.Name, o)
+		for _, o := range append(r.Objections, s.alarms...) {
+			if o.Rule != Repeated { // the producers of old directories expire
+				t.Errorf("%s: %v", s.Name, o)
+			}
 		}
 		if !strings.Contains(s.Name, "torn") {
 			for f := range s.findings {

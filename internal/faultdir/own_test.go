@@ -23,6 +23,8 @@ type writer struct {
 	dirs []string
 	now  int64 // of the next record: near the present, so that producers live
 	made int   // records
+
+	epoch int32 // leader epoch
 }
 
 var ownTopics = map[string]golden.Topic{
@@ -38,11 +40,12 @@ var ownCounts = map[string]int32{
 func ownSubjects(t *testing.T) []*Subject {
 	t.Helper()
 	w := &writer{t: t, dirs: []string{"data-a", "data-b"}, now: time.Now().Add(-time.Hour).UnixMilli()}
-	tree := created(t, w.dirs, ownCounts, ownTopics)
+	tree := created(t, w.dirs, ownCounts, ownTopics, 0)
 	w.fs = w.mem(tree)
 	w.fill(1)
 	_, older := w.serve(1)
 	w.fs = w.mem(older)
+	w.epoch = 1
 	w.fill(2)
 	killed, clean := w.serve(2)
 	was := func(name string) ([]byte, bool) {
@@ -135,7 +138,7 @@ func (w *writer) fill(phase int) {
 
 func (w *writer) appendTo(l *commitlog.Log, set []byte, origin record.Origin) {
 	w.t.Helper()
-	_, err := l.AppendAsLeader(set, 0, commitlog.AppendOptions{Origin: origin})
+	_, err := l.AppendAsLeader(set, w.epoch, commitlog.AppendOptions{Origin: origin})
 	w.must(err)
 	l.SetHighWatermark(l.Offsets().End)
 }

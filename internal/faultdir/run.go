@@ -29,6 +29,7 @@ type Subject struct {
 	truth    *Reading
 	findings map[string]bool // what check says without a fault
 	resent   map[topic.Partition]record.Batch
+	alarms   []Objection // without a fault
 	chooser  *chooser
 }
 
@@ -94,6 +95,7 @@ func (s *Subject) prepareResending(b *server) error {
 	if err := s.start(j, &Result{Scope: j.scope}, s.Tree); err != nil {
 		return err
 	}
+	s.alarms = j.list
 	maps.DeleteFunc(s.resent, func(id topic.Partition, _ record.Batch) bool { return j.repeated[id] })
 	return nil
 }
@@ -219,7 +221,7 @@ func (s *Subject) start(j *judgement, r *Result, tree *Tree) error {
 	if err != nil {
 		return err
 	}
-	if err := s.alarms(j, r, clean); err != nil {
+	if err := s.alarmed(j, r, clean); err != nil {
 		return err
 	}
 	s.again(j, "clean stop", clean, first, appended)
@@ -227,15 +229,17 @@ func (s *Subject) start(j *judgement, r *Result, tree *Tree) error {
 	return nil
 }
 
-// alarms objects to damage that check finds where no fault was made: in what the broker wrote.
-func (s *Subject) alarms(j *judgement, r *Result, clean *Tree) error {
+// alarmed objects to damage that check finds where no fault was made: in what the broker wrote.
+func (s *Subject) alarmed(j *judgement, r *Result, clean *Tree) error {
 	findings, err := check(clean, s.Dirs)
 	if err != nil {
 		return err
 	}
 	for _, f := range findings {
 		if f.Severity == offline.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) {
-			j.object(Alarm, "%v", f)
+			if o := (Objection{Alarm, f.String()}); !slices.Contains(s.alarms, o) {
+				j.object(Alarm, "%v", f)
+			}
 		}
 	}
 	return nil

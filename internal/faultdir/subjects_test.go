@@ -95,7 +95,7 @@ func adopt(t *testing.T, kafka *Tree, d golden.Dir) *Tree {
 			counts[p.Topic] = max(counts[p.Topic], p.Partition+1)
 		}
 	}
-	tree := created(t, []string{d.Name}, counts, golden.Topics(t, d.Set))
+	tree := created(t, []string{d.Name}, counts, golden.Topics(t, d.Set), restarts)
 	delete(tree.Files, path.Join(d.Name, string(CleanState)))
 	for name, file := range kafka.Files {
 		dir := path.Base(path.Dir(name))
@@ -122,16 +122,38 @@ func adopt(t *testing.T, kafka *Tree, d golden.Dir) *Tree {
 			}
 		}
 	}
-	for name := range tree.Files {
-		if path.Dir(name) == d.Name && !d.Clean && kindOf(name) == CleanShutdown {
-			delete(tree.Files, name)
-		}
+	if _, ok := kafka.Files[path.Join(d.Name, checkpoint.RecoveryPoints)]; !ok { // partitions only
+		delete(tree.Files, path.Join(d.Name, checkpoint.CleanShutdown))
+		return served(t, tree, d.Name)
+	}
+	return tree
+}
+
+// restarts bring the leader epochs of gregor's metadata above those in Kafka's logs.
+const restarts = 8
+
+// served is a directory after a broker has been started on it and stopped.
+func served(t *testing.T, tree *Tree, dirs ...string) *Tree {
+	t.Helper()
+	fs, err := tree.Mem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := start(fs, dirs, nil, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.stop(limit); err != nil {
+		t.Fatal(err)
+	}
+	if tree, err = b.tree(); err != nil {
+		t.Fatal(err)
 	}
 	return tree
 }
 
 // created are directories in which gregor has made topics.
-func created(t *testing.T, dirs []string, counts map[string]int32, topics map[string]golden.Topic) *Tree {
+func created(t *testing.T, dirs []string, counts map[string]int32, topics map[string]golden.Topic, restarts int) *Tree {
 	t.Helper()
 	fs := vfs.NewMem()
 	b, err := start(fs, dirs, nil, limit)
@@ -165,6 +187,14 @@ func created(t *testing.T, dirs []string, counts map[string]int32, topics map[st
 		}
 	}
 	c.close()
+	for range restarts {
+		if err := b.stop(limit); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = start(fs, dirs, nil, limit); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := b.stop(limit); err != nil {
 		t.Fatal(err)
 	}
