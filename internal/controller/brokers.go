@@ -160,7 +160,7 @@ func knownDirectories(p *metadata.Partition, r Registration) []uuid.UUID {
 func checkBrokerEpoch(b *metadata.Broker, id int32, epoch int64) error {
 	switch {
 	case b == nil:
-		return refuse(BrokerIDNotRegistered, "broker %d is not registered", id)
+		return refuse(StaleBrokerEpoch, "broker %d is not registered", id) // as Kafka answers a broker that it does not know
 	case b.Epoch != epoch:
 		return refuse(StaleBrokerEpoch, "broker epoch is %d, the request has %d", b.Epoch, epoch)
 	}

@@ -73,4 +73,7 @@ func TestCordonedDirectories(t *testing.T) {
 	if err := s.CordonDirectories(t.Context(), 1, epoch-1, nil); KindOf(err) != StaleBrokerEpoch {
 		t.Errorf("old epoch: got %v", err)
 	}
+	if err := s.CordonDirectories(t.Context(), 9, epoch, nil); KindOf(err) != StaleBrokerEpoch {
+		t.Errorf("a broker that is not registered: got %v", err)
+	}
 }

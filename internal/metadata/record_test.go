@@ -162,11 +162,21 @@ func TestRecordVersions(t *testing.T) {
 	f(NewPartitionChangeRecord(), 17, 1)
 	f(NewRegisterBrokerRecord(), 7, 1)
 	f(NewRegisterBrokerRecord(), 21, 3)
+	f(NewRegisterBrokerRecord(), 29, 3)
+	f(NewRegisterBrokerRecord(), 30, 4)
 	f(NewRegisterBrokerRecord(), 33, 4)
 	f(&BrokerRegistrationChangeRecord{Fenced: -1}, 33, 0)
 	f(&BrokerRegistrationChangeRecord{InControlledShutdown: 1}, 33, 1)
 	f(&BrokerRegistrationChangeRecord{LogDirs: []uuid.UUID{{1}}}, 33, 2)
 	f(&BrokerRegistrationChangeRecord{CordonedLogDirs: []uuid.UUID{}}, 33, 3)
+}
+
+func TestTellsCordoned(t *testing.T) {
+	for level, want := range map[int16]bool{7: false, 29: false, 30: true, 33: true, 0: true} {
+		if got := TellsCordoned(level); got != want {
+			t.Errorf("level %d: %v, want %v", level, got, want)
+		}
+	}
 }
 
 func TestDecodeRefuses(t *testing.T) {

@@ -7,7 +7,8 @@ const (
 	Level3_4IV0 = 8  // migration from ZooKeeper
 	Level3_7IV2 = 17 // log directories of replicas
 	Level4_0IV1 = 23 // eligible leader replicas
-	Level4_4    = 33 // the level of Apache Kafka 4.4.0; cordoned log directories
+	Level4_3IV0 = 30 // cordoned log directories
+	Level4_4    = 33 // the level of Apache Kafka 4.4.0
 
 	LevelMin     = Level3_3IV3 // the lowest that a broker of today accepts
 	LevelCurrent = Level4_4    // what a new cluster gets
@@ -17,7 +18,7 @@ const (
 const MetadataVersion = "metadata.version"
 
 // TellsCordoned reports whether a cluster at a level can note which log directories are cordoned.
-func TellsCordoned(level int16) bool { return level == 0 || level >= Level4_4 }
+func TellsCordoned(level int16) bool { return level == 0 || level >= Level4_3IV0 }
 
 // recordVersion is the version in which a cluster at a level writes r. A level of 0 (not known,
 // as before the first FeatureLevelRecord) counts as the current one.
@@ -27,7 +28,7 @@ func recordVersion(r Record, level int16) int16 {
 	}
 	switch r := r.(type) {
 	case *RegisterBrokerRecord:
-		return stepped(level, Level3_3IV3, Level3_4IV0, Level3_7IV2, Level4_4)
+		return stepped(level, Level3_3IV3, Level3_4IV0, Level3_7IV2, Level4_3IV0)
 	case *PartitionRecord:
 		return stepped(level, Level3_7IV2, Level4_0IV1)
 	case *PartitionChangeRecord:
