@@ -11,8 +11,16 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// coordinatorOfGroup is the only type of coordinator that there is up to now.
-const coordinatorOfGroup = 0
+// Types of coordinators. That of groups is the only one that there is up to now.
+const (
+	coordinatorOfGroup       = 0
+	coordinatorOfTransaction = 1
+)
+
+// errNoTransactions is what a transactional producer is told when it looks for a coordinator or
+// for an id. Of all codes this one ends every client known at once, with the text: librdkafka
+// tries again after INVALID_REQUEST and UNSUPPORTED_VERSION until its time is up.
+var errNoTransactions = refuse(kerr.TransactionalIDAuthorizationFailed, "gregor has no transactions yet")
 
 // findCoordinator names the broker that leads the partition of __consumer_offsets in which
 // a group is kept. The first request of all creates the topic.
@@ -48,8 +56,12 @@ func (s *Server) coordinatorOf(ctx context.Context, r *Request, kind int8, key s
 
 // findGroupCoordinator returns a broker that clients may connect to.
 func (s *Server) findGroupCoordinator(ctx context.Context, kind int8, key string) (*metadata.Broker, error) {
-	if kind != coordinatorOfGroup {
-		return nil, refuse(kerr.InvalidRequest, "this broker has coordinators of groups only, not of transactions or share groups")
+	switch kind {
+	case coordinatorOfGroup:
+	case coordinatorOfTransaction:
+		return nil, errNoTransactions
+	default:
+		return nil, refuse(kerr.InvalidRequest, "this broker has coordinators of groups only")
 	}
 	offsets := s.Metadata().Topic(topic.ConsumerOffsets)
 	if offsets == nil {

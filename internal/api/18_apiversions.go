@@ -31,7 +31,7 @@ func (s *Server) apiVersions(_ context.Context, r *Request, req *kmsg.ApiVersion
 		r.Conn.SetSoftware(wire.Software{Name: req.ClientSoftwareName, Version: req.ClientSoftwareVersion})
 	}
 	for _, a := range s.apis {
-		if a != nil {
+		if a != nil && !a.unlisted {
 			key := kmsg.NewApiVersionsResponseApiKey()
 			key.ApiKey, key.MinVersion, key.MaxVersion = a.key, a.min, a.max
 			resp.ApiKeys = append(resp.ApiKeys, key)

@@ -194,6 +194,14 @@ func TestInitProducerID(t *testing.T) {
 	if got := ask[kmsg.InitProducerIDResponse](t, s, 4, half); got.ErrorCode != kerr.InvalidRequest.Code || got.ProducerID != -1 {
 		t.Errorf("id without epoch: got %+v, want %v", got, kerr.InvalidRequest)
 	}
+	transactional := kmsg.NewPtrInitProducerIDRequest()
+	transactional.TransactionalID = kmsg.StringPtr("x")
+	for version := range int16(6) {
+		got := ask[kmsg.InitProducerIDResponse](t, s, version, transactional)
+		if got.ErrorCode != kerr.TransactionalIDAuthorizationFailed.Code || got.ProducerID != -1 {
+			t.Errorf("version %d with a transactional id: got %+v", version, got)
+		}
+	}
 }
 
 func TestDescribeLogDirs(t *testing.T) {

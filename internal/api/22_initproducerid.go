@@ -19,7 +19,11 @@ type producerIDs struct {
 func (s *Server) initProducerID(ctx context.Context, _ *Request, req *kmsg.InitProducerIDRequest) (*kmsg.InitProducerIDResponse, error) {
 	resp := kmsg.NewPtrInitProducerIDResponse()
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
-	if req.TransactionalID != nil || (req.ProducerID == -1) != (req.ProducerEpoch == -1) {
+	if req.TransactionalID != nil {
+		resp.ErrorCode = code(errNoTransactions)
+		return resp, nil
+	}
+	if (req.ProducerID == -1) != (req.ProducerEpoch == -1) {
 		resp.ErrorCode = kerr.InvalidRequest.Code
 		return resp, nil
 	}

@@ -25,6 +25,8 @@ func (s *Server) adminAPIs() []api {
 		{key: int16(kmsg.DescribeUserSCRAMCredentials), min: 0, max: 0, handle: handle(s, s.describeUserSCRAM)},
 		{key: int16(kmsg.DescribeCluster), min: 0, max: 2, handle: handle(s, s.describeCluster)},
 		{key: int16(kmsg.DescribeProducers), min: 0, max: 0, handle: handle(s, s.describeProducers)},
+		{key: int16(kmsg.GetTelemetrySubscriptions), min: 0, max: 0, unlisted: true, handle: handle(s, s.getTelemetrySubscriptions)},
+		{key: int16(kmsg.PushTelemetry), min: 0, max: 0, unlisted: true, handle: handle(s, s.pushTelemetry)},
 		{key: int16(kmsg.ListConfigResources), min: 0, max: 1, handle: handle(s, s.listConfigResources)},
 		{key: int16(kmsg.DescribeTopicPartitions), min: 0, max: 0, handle: handle(s, s.describeTopicPartitions)},
 	}

@@ -341,8 +341,13 @@ func TestFindCoordinatorVersions(t *testing.T) {
 		if version >= 4 && (len(got) != 2 || got[1].Key != "a" || got[1].ErrorCode != kerr.CoordinatorNotAvailable.Code || got[1].NodeID != -1) {
 			t.Errorf("version %d: got %+v", version, got)
 		}
-		if c := find(version, 1, "txn")[0]; version >= 1 && c.ErrorCode != kerr.InvalidRequest.Code {
-			t.Errorf("version %d, transactions: got %+v", version, c)
+		for kind, want := range []*kerr.Error{1: kerr.TransactionalIDAuthorizationFailed, 2: kerr.InvalidRequest, 3: kerr.InvalidRequest} {
+			if kind == 0 || version == 0 {
+				continue
+			}
+			if c := find(version, int8(kind), "txn")[0]; c.ErrorCode != want.Code || c.NodeID != -1 {
+				t.Errorf("version %d, type %d: got %+v, want %v", version, kind, c, want)
+			}
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) usableBrokers() int {
 }
 
 // autoCreate creates topics that a client asked about. One that cannot be created stays
-// unknown to the client.
+// unknown to the client; one that another client has just created is there.
 func (s *Server) autoCreate(ctx context.Context, names []string) {
 	slices.Sort(names)
 	var topics []controller.NewTopic
@@ -64,7 +64,7 @@ func (s *Server) autoCreate(ctx context.Context, names []string) {
 		s.Logger.Warn("topics not created automatically", "topics", names, "err", err)
 	}
 	for _, r := range results {
-		if r.Err != nil {
+		if r.Err != nil && controller.KindOf(r.Err) != controller.TopicAlreadyExists {
 			s.Logger.Warn("topic not created automatically", "topic", r.Name, "err", r.Err)
 		}
 	}

@@ -48,12 +48,14 @@ type Server struct {
 
 	producerIDs producerIDs
 	oldClients  oldClients
+	unserved    unserved
 }
 
 // An api is one row of a table: the versions of a key that are served, and by what.
 type api struct {
 	key      int16
 	min, max int16
+	unlisted bool // answered, but not named by ApiVersions
 	handle   handler
 	stats    *requestStats
 }
@@ -96,11 +98,13 @@ func (s *Server) Handle(ctx context.Context, r *Request, w *wire.Response) error
 	a := s.find(r.Key)
 	switch {
 	case a == nil:
+		s.noteUnserved(r)
 		return fmt.Errorf("%w %d", errUnknownKey, r.Key)
 	case r.Key == apiVersionsKey && r.Version > a.max:
 		s.apiVersionsTooNew(a, w)
 		return nil
 	case r.Version < a.min || r.Version > a.max:
+		s.noteUnserved(r)
 		return fmt.Errorf("%w %d of %s", errUnsupportedVersion, r.Version, kmsg.NameForKey(r.Key))
 	}
 	a.stats.versions[r.Version].Add(1)
