@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -31,7 +33,14 @@ func serveForever(dir string) {
 		os.Exit(1)
 	}
 	fmt.Println(b.Addr())
-	select {}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+	if err := b.Close(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // A child is a broker in a process of its own, which can be killed.
@@ -43,11 +52,18 @@ type child struct {
 
 func startChild(t *testing.T, dir string) *child {
 	t.Helper()
+	return startChildAfter(t, dir, ":")
+}
+
+// startChildAfter starts a child from a shell that runs a command first.
+func startChildAfter(t *testing.T, dir, command string) *child {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{t: t, cmd: exec.Command(exe)}
+	c := &child{t: t, cmd: exec.Command("sh", "-c", command+`; exec "$0"`, exe)}
+	c.cmd.Stderr = t.Output()
 	c.cmd.Env = append(os.Environ(), childEnv+"="+dir)
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -63,6 +79,17 @@ func startChild(t *testing.T, dir string) *child {
 	}
 	c.addr = strings.TrimSpace(line)
 	return c
+}
+
+// stop ends the process in the clean way.
+func (c *child) stop() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.cmd.Wait(); err != nil {
+		c.t.Fatalf("the stop was not clean: %v", err)
+	}
 }
 
 // kill ends the process as a crash would. Killing it again does nothing.

@@ -1,7 +1,9 @@
 package segment
 
 import (
+	"bytes"
 	"testing"
+	"time"
 )
 
 func TestFileCacheEvicts(t *testing.T) {
@@ -31,6 +33,67 @@ func TestFileCacheEvicts(t *testing.T) {
 	cfg.Files.CloseIdle()
 	if n := cfg.Files.Len(); n != 0 {
 		t.Errorf("%d descriptors after CloseIdle, want none", n)
+	}
+}
+
+// However many slices there are, they hold no more descriptors than the cache allows, and read the
+// same bytes as others.
+func TestManySlicesHoldFewDescriptors(t *testing.T) {
+	m := newFS(t)
+	cfg := smallConfig()
+	cfg.Files = NewFileCache(2)
+	var slices []Slice
+	var segments []*Segment
+	for i := range int64(20) {
+		s := create(t, m, i*10, cfg)
+		fill(t, s, 10)
+		segments = append(segments, s)
+		sl, err := s.Read(s.base, 1<<20, s.Size(), false)
+		must(t, err)
+		slices = append(slices, sl)
+		if n := cfg.Files.Open(); n > 3*2 {
+			t.Fatalf("%d descriptors are open with %d slices", n, len(slices))
+		}
+	}
+	for i, sl := range slices {
+		whole, err := m.OpenFile(segments[i].Path(LogFile), 0, 0)
+		must(t, err)
+		want, got := make([]byte, segments[i].Size()), make([]byte, sl.Size())
+		_, err = whole.ReadAt(want, 0)
+		must(t, err)
+		must(t, whole.Close())
+		if n, err := sl.ReadAt(got, 0); n != len(want) || err != nil || !bytes.Equal(got, want) {
+			t.Errorf("slice %d: read %d bytes of %d, %v", i, n, len(want), err)
+		}
+	}
+	gone, err := Create(m, testDir, 1000, cfg, time.UnixMilli(t0))
+	must(t, err)
+	fill(t, gone, 10)
+	sl, err := gone.Read(1000, 1<<20, gone.Size(), false)
+	must(t, err)
+	must(t, gone.Remove())
+	if _, err := sl.ReadAt(make([]byte, 1), 0); err == nil {
+		t.Error("a slice without a descriptor outlives its segment")
+	}
+	for _, sl := range slices {
+		sl.Release()
+	}
+	cfg.Files.CloseUnused()
+	if n := cfg.Files.Open(); n != 0 {
+		t.Errorf("%d descriptors are left", n)
+	}
+}
+
+func TestFileCacheShrinks(t *testing.T) {
+	m := newFS(t)
+	cfg := smallConfig()
+	cfg.Files = NewFileCache(8)
+	for i := range int64(8) {
+		fill(t, create(t, m, i*10, cfg), 10)
+	}
+	cfg.Files.SetMax(3)
+	if n, open := cfg.Files.Len(), cfg.Files.Open(); n != 3 || open != 3 {
+		t.Errorf("%d descriptors cached and %d open, want 3", n, open)
 	}
 }
 

@@ -42,11 +42,36 @@ func (c *clock) add(s *slot) {
 	c.ring = append(c.ring, s)
 	c.cost += s.cost
 	s.used.Store(true)
-	var todo []evict
+	todo := c.shrinkLocked(s)
+	c.mu.Unlock()
+	run(todo)
+}
+
+// shrinkLocked evicts until the budget holds, and keeps one slot, which may be nil.
+func (c *clock) shrinkLocked(keep *slot) (todo []evict) {
 	for c.cost > c.budget && len(c.ring) > 1 {
-		if victim := c.nextLocked(s); victim != nil {
+		if victim := c.nextLocked(keep); victim != nil {
 			todo = append(todo, c.dropLocked(victim))
 		}
+	}
+	return todo
+}
+
+// setBudget changes the budget, and evicts until it holds.
+func (c *clock) setBudget(budget int64) {
+	c.mu.Lock()
+	c.budget = budget
+	todo := c.shrinkLocked(nil)
+	c.mu.Unlock()
+	run(todo)
+}
+
+// evictAll drops everything.
+func (c *clock) evictAll() {
+	c.mu.Lock()
+	var todo []evict
+	for len(c.ring) > 0 {
+		todo = append(todo, c.dropLocked(c.ring[len(c.ring)-1]))
 	}
 	c.mu.Unlock()
 	run(todo)

@@ -10,17 +10,38 @@ import (
 
 // A FileCache bounds the descriptors that segments hold open. The least recently used one is
 // closed when a new one would exceed the limit; those that a Slice still needs are closed when
-// it is released. All methods are safe for concurrent use.
-type FileCache struct{ clock clock }
+// it is released. When slices hold twice as many as the cache may, further ones hold none: they
+// open the file for each read. So there are three times as many descriptors as the cache may hold
+// at most, besides those of single operations. All methods are safe for concurrent use.
+type FileCache struct {
+	clock clock
+	max   atomic.Int64
+	open  atomic.Int64 // cached or in use
+}
 
 // NewFileCache returns a cache that holds at most maxFiles descriptors, besides those in use.
 func NewFileCache(maxFiles int) *FileCache {
-	return &FileCache{clock{budget: int64(max(maxFiles, 1))}}
+	c := &FileCache{}
+	c.SetMax(maxFiles)
+	return c
 }
+
+// SetMax changes how many descriptors the cache holds at most.
+func (c *FileCache) SetMax(maxFiles int) {
+	n := int64(max(maxFiles, 1))
+	c.max.Store(n)
+	c.clock.setBudget(n)
+}
+
+// crowded reports whether slices must do without descriptors.
+func (c *FileCache) crowded() bool { return c.open.Load() > 2*c.max.Load() }
 
 // CloseIdle closes the descriptors that nobody has used since the last call. Called every now
 // and then, it leaves an idle partition without any.
 func (c *FileCache) CloseIdle() { c.clock.evictIdle() }
+
+// CloseUnused closes all descriptors that nobody is using this moment.
+func (c *FileCache) CloseUnused() { c.clock.evictAll() }
 
 // Len returns how many descriptors the cache holds.
 func (c *FileCache) Len() int {
@@ -28,22 +49,29 @@ func (c *FileCache) Len() int {
 	return n
 }
 
+// Open returns how many descriptors are open, those in use included.
+func (c *FileCache) Open() int { return int(c.open.Load()) }
+
 // CloseIdle closes the descriptors and drops the indexes that nobody has used since the last
 // call, of the caches that all segments of the process share.
 func CloseIdle() {
-	defaultFiles.CloseIdle()
+	DefaultFiles.CloseIdle()
 	defaultIndexes.DropIdle()
 }
 
-// defaultFiles is shared by all segments whose Config names no other. The limit leaves room
-// for sockets below the common 1,024 and is far more than an active set of segments needs.
-var defaultFiles = NewFileCache(512)
+// DefaultFilesMax is how many descriptors DefaultFiles holds unless it is told otherwise: far more
+// than an active set of segments needs.
+const DefaultFilesMax = 512
+
+// DefaultFiles is shared by all segments whose Config names no other.
+var DefaultFiles = NewFileCache(DefaultFilesMax)
 
 // An openFile is a descriptor with a count of its users, of which the cache is one.
 type openFile struct {
 	vfs.File
-	refs atomic.Int32
-	slot slot
+	cache *FileCache
+	refs  atomic.Int32
+	slot  slot
 }
 
 // retain adds a user, unless the last one has gone.
@@ -65,6 +93,7 @@ func (f *openFile) release() {
 	switch n := f.refs.Add(-1); {
 	case n == 0:
 		f.Close()
+		f.cache.open.Add(-1)
 	case n < 0:
 		panic("BUG: segment file released twice")
 	}
@@ -103,7 +132,8 @@ func (c *cachedFile) open() (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &openFile{File: file}
+	c.cache.open.Add(1)
+	f := &openFile{File: file, cache: c.cache}
 	f.refs.Store(2) // the cache and the caller
 	f.slot = slot{cost: 1, drop: func() evict {
 		c.cur.CompareAndSwap(f, nil)

@@ -16,9 +16,11 @@ type BatchPosition struct {
 
 // A Slice is a view of [Position, Position+Size) of a .log file. It keeps the file open, also
 // beyond its removal, until Release is called, once. It is a value; copies share one Release.
-// The zero Slice is empty.
+// The zero Slice is empty. Where descriptors are scarce (see FileCache) a slice holds none: once the
+// segment is removed or closed, reading fails.
 type Slice struct {
-	file     *openFile
+	file     *openFile   // nil: file is to be opened for each read
+	scarce   *cachedFile // nil: the slice has its descriptor
 	position int64
 	size     int
 	first    BatchPosition
@@ -46,10 +48,18 @@ func (sl Slice) ReadAt(p []byte, off int64) (int, error) {
 	if left <= 0 {
 		return 0, io.EOF
 	}
-	if int64(len(p)) <= left {
-		return sl.file.ReadAt(p, sl.position+off)
+	file := sl.file
+	if file == nil {
+		var err error
+		if file, err = sl.scarce.acquire(); err != nil {
+			return 0, err
+		}
+		defer file.release()
 	}
-	n, err := sl.file.ReadAt(p[:left], sl.position+off)
+	if int64(len(p)) <= left {
+		return file.ReadAt(p, sl.position+off)
+	}
+	n, err := file.ReadAt(p[:left], sl.position+off)
 	if err == nil {
 		err = io.EOF
 	}
@@ -57,7 +67,7 @@ func (sl Slice) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // Fd returns the descriptor of the whole file, for sendfile from Position on. It is the
-// slice's until Release. ok is false where files have none.
+// slice's until Release. ok is false where files or slices have none.
 func (sl Slice) Fd() (fd uintptr, ok bool) {
 	if sl.file == nil {
 		return 0, false
@@ -106,7 +116,12 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool
 		size = max(size, fr.size)
 	}
 	size = int(max(0, min(int64(size), maxPosition-fr.position)))
-	return Slice{file: f, position: fr.position, size: size, first: fr.place()}, nil
+	sl := Slice{file: f, position: fr.position, size: size, first: fr.place()}
+	if s.log.cache.crowded() {
+		f.release()
+		sl.file, sl.scarce = nil, &s.log
+	}
+	return sl, nil
 }
 
 func (f frame) place() BatchPosition {

@@ -32,7 +32,7 @@ type Config struct {
 	// ReadOnly opens files for reading. Nothing that would change them is allowed then.
 	ReadOnly bool
 
-	Files   *FileCache  // nil means one shared by the process
+	Files   *FileCache  // nil means DefaultFiles
 	Indexes *IndexCache // nil means one shared by the process
 }
 
@@ -42,7 +42,7 @@ func (c Config) withDefaults() Config {
 		c.MaxIndexSize = 10 << 20
 	}
 	if c.Files == nil {
-		c.Files = defaultFiles
+		c.Files = DefaultFiles
 	}
 	if c.Indexes == nil {
 		c.Indexes = defaultIndexes

@@ -21,16 +21,17 @@ var OS FS = osFS{}
 type osFS struct{}
 
 func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	for {
-		fd, err := unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-		}
-		return newOSFile(name, flag, fd)
+	fd, err := unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
+	if err == unix.EINTR || err == unix.EMFILE || err == unix.ENFILE {
+		err = withDescriptor(func() (err error) {
+			fd, err = unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
+			return err
+		})
 	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return newOSFile(name, flag, fd)
 }
 
 // newOSFile refuses directories, which open(2) gives to readers.

@@ -46,7 +46,7 @@ func readDir(name string) ([]fs.DirEntry, error) {
 }
 
 func openDir(name string) (fd int, err error) {
-	err = ignoringEINTR(func() (err error) {
+	err = withDescriptor(func() (err error) {
 		fd, err = unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})

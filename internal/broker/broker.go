@@ -41,6 +41,7 @@ type Broker struct {
 	fs       vfs.FS
 	settings *settings
 
+	descriptors descriptorShares
 	state       atomic.Int32 // a web.State
 	listeners   []listener
 	http        net.Listener // nil: none is configured
@@ -69,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
-		b.bind, b.openLogDirs, b.serveWeb, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+		b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {

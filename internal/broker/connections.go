@@ -30,7 +30,10 @@ func limitsDiffer(a, b *config.Broker) bool {
 // connectionLimits takes the limits out of the configuration. A host whose address nobody knows
 // now has none of its own.
 func (b *Broker) connectionLimits(c *config.Broker) wire.ConnectionLimits {
-	limits := wire.ConnectionLimits{All: c.Int("max.connections"), PerIP: c.Int("max.connections.per.ip"), Of: map[netip.Addr]int{}}
+	limits := wire.ConnectionLimits{
+		All: c.Int("max.connections"), PerIP: c.Int("max.connections.per.ip"), Of: map[netip.Addr]int{},
+		Descriptors: b.descriptors.connections,
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	overrides := c.ConnectionOverrides()

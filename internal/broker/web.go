@@ -36,9 +36,9 @@ func (b *Broker) bindWeb(c *config.Broker) error {
 // serveWeb begins to answer for health and metrics. A log directory that cannot hold a
 // socket, or has too long a path for one, is no reason not to serve clients.
 func (b *Broker) serveWeb(context.Context, *config.Broker) error {
-	b.web = web.New(b.logger, b.health)
-	b.web.Collect(web.Broker(b.logs.ClusterID(), b.logs.NodeID(), b.health), web.Logs(b.logs))
-	if first := b.logs.Dirs()[0]; first.Online && b.fs == vfs.OS { // and locked; sockets are the host's
+	b.web = web.New(b.logger, b.health, b.descriptors.web)
+	b.web.Collect(web.Broker(b.logs.ClusterID(), b.logs.NodeID(), b.health), web.Logs(b.logs), web.Descriptors(b.descriptorUse))
+	if first := b.logs.Dirs()[0]; first.Online && b.fs == vfs.OS { // and locked; sockets are the host\'s
 		if err := b.web.ServeSocket(first.Path); err != nil {
 			b.logger.Warn("gregor's own commands cannot reach this broker", "err", err)
 		}

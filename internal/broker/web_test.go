@@ -187,7 +187,7 @@ func TestHealthBeforeLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &Broker{logger: slog.New(slog.DiscardHandler), done: make(chan struct{})}
-	for _, step := range []func(context.Context, *config.Broker) error{b.bind, b.openLogDirs, b.serveWeb} {
+	for _, step := range []func(context.Context, *config.Broker) error{b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb} {
 		if err := step(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

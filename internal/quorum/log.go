@@ -299,15 +299,27 @@ func (l *metadataLog) maybeRollLocked() error {
 		return nil
 	}
 	path := filepath.Join(l.dir, segmentName(l.mu.nextOffset))
-	file, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := l.createSegment(path)
+	if vfs.FaultOf(err) == vfs.ProcessFault && len(l.mu.segments) > 0 {
+		l.logger.Warn("the metadata log goes on in its full segment", "err", err)
+		return nil // which has its descriptor
+	}
 	if err != nil {
 		return err
 	}
-	if err := l.fs.SyncDir(l.dir); err != nil {
-		return errors.Join(err, file.Close())
-	}
 	l.mu.segments = append(l.mu.segments, &segment{base: l.mu.nextOffset, file: file})
 	return nil
+}
+
+func (l *metadataLog) createSegment(path string) (vfs.File, error) {
+	file, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		return nil, errors.Join(err, file.Close(), l.fs.Remove(path))
+	}
+	return file, nil
 }
 
 // DeleteRange implements raft.LogStore: it removes entries from the front, after a snapshot, or

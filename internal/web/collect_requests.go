@@ -30,12 +30,14 @@ var (
 	connections         = gauge("kafka_server_socket_server_metrics_connection_count", "Open connections.", "listener")
 	connectionsAccepted = counter("kafka_server_socket_server_metrics_connection_creation_total", "Connections that were accepted.", "listener")
 	connectionsRefused  = counter("gregor_connections_refused_total",
-		"Connections beyond max.connections or max.connections.per.ip.", "listener")
+		"Connections beyond max.connections, max.connections.per.ip or the descriptors that there are for them.", "listener")
 	connectionsBySoftware = gauge("kafka_server_socket_server_metrics_connections",
 		"Open connections by what clients say they are; kinds beyond 100 are (others).",
 		"listener", "clientsoftwarename", "clientsoftwareversion")
 	connectionsKilled = counter("kafka_network_socketserver_expiredconnectionskilledcount",
 		"Connections that were closed because nothing came (connections.max.idle.ms).")
+	connectionsDisplaced = counter("gregor_connections_displaced_total",
+		"Connections that were idle and closed for others, because descriptors were short.")
 	requestBuffers    = gauge("gregor_request_buffer_bytes", "Memory of long requests that are being read or handled.")
 	requestBuffersMax = gauge("gregor_request_buffer_max_bytes", "Bound of that memory; requests beyond it wait.")
 )
@@ -92,6 +94,7 @@ func Connections(s *wire.Server) Collector {
 			w.Int(int64(kind.Connections), kind.Listener, clip(kind.Name), clip(kind.Version))
 		}
 		w.Single(connectionsKilled, stats.Killed)
+		w.Single(connectionsDisplaced, stats.Displaced)
 		w.Single(requestBuffers, stats.BufferBytes)
 		w.Single(requestBuffersMax, stats.BufferBytesMax)
 	}

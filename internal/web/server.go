@@ -17,14 +17,14 @@ const (
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 	maxBodyBytes   = 1 << 20
-	maxConnections = 64 // of each transport; further ones wait in the kernel's queue
 )
 
 // A Server answers HTTP requests from the first ServeSocket or ServeTCP until Shutdown.
 // All methods may be called concurrently, and handlers may be added while it serves.
 type Server struct {
-	logger *slog.Logger
-	mux    *http.ServeMux
+	logger      *slog.Logger
+	mux         *http.ServeMux
+	connections int // of each transport; further ones wait in the kernel's queue
 
 	base   context.Context // of all requests
 	cancel context.CancelFunc
@@ -41,9 +41,10 @@ type Server struct {
 }
 
 // New returns a Server that listens nowhere yet and answers only for health, with metrics
-// of the process, and what Handle and Collect add.
-func New(logger *slog.Logger, health func() Health) *Server {
-	s := &Server{logger: logger, mux: http.NewServeMux()}
+// of the process, and what Handle and Collect add. On each transport it serves so many connections
+// at a time.
+func New(logger *slog.Logger, health func() Health, connections int) *Server {
+	s := &Server{logger: logger, mux: http.NewServeMux(), connections: connections}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.handleHealth(health)
 	s.handleMetrics()
@@ -95,7 +96,7 @@ func (s *Server) serveLocked(l net.Listener, h http.Handler) {
 	}
 	s.mu.servers = append(s.mu.servers, server)
 	s.serving.Go(func() {
-		if err := server.Serve(limit(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(limit(l, s.connections)); !errors.Is(err, http.ErrServerClosed) {
 			s.logger.Error("HTTP is not served any more", "address", l.Addr(), "err", err)
 		}
 	})

@@ -26,7 +26,7 @@ func newServer(t testing.TB) (*Server, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := New(slog.New(slog.DiscardHandler), func() Health { return Health{State: Running} })
+	s := New(slog.New(slog.DiscardHandler), func() Health { return Health{State: Running} }, 64)
 	t.Cleanup(func() { shutdown(t, s) })
 	return s, dir
 }
@@ -297,7 +297,7 @@ func TestConnectionLimit(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	h := Health{State: Recovery, Reasons: []string{"loading logs"}}
-	s := New(slog.New(slog.DiscardHandler), func() Health { return h })
+	s := New(slog.New(slog.DiscardHandler), func() Health { return h }, 64)
 	t.Cleanup(func() { shutdown(t, s) })
 	c := serveTCP(t, s)
 	f := func(path string, wantStatus int, want string) {

@@ -42,12 +42,15 @@ type Conn struct {
 	queued atomic.Int32   // answers in queue or being sent by the responder
 	done   chan struct{}  // closed by the responder when it ends
 
-	software atomic.Pointer[Software]
+	software  atomic.Pointer[Software]
+	number    int64 // in the order of acceptance; guarded by Server.mu
+	displaced bool  // closed for another connection; guarded by Server.mu
 
 	// What the reaper looks at: the tick of the last read, whether a request is being
 	// handled, whether a long frame is being read.
 	lastTick    atomic.Int64
 	busy        atomic.Bool
+	asked       atomic.Bool // there was a request
 	readingLong atomic.Bool
 }
 
@@ -104,6 +107,9 @@ func (c *Conn) loop() error {
 			return err
 		}
 		c.busy.Store(true)
+		if !c.asked.Load() {
+			c.asked.Store(true)
+		}
 		err = c.handle(frame)
 		c.busy.Store(false)
 		c.endFrame()

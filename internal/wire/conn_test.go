@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -363,6 +366,86 @@ func TestConnectionLimits(t *testing.T) {
 	f(ConnectionLimits{All: 9, PerIP: 0, Of: map[netip.Addr]int{local: 2}})
 	f(ConnectionLimits{All: 9, PerIP: 2, Of: map[netip.Addr]int{local.Next(): 9}})
 }
+
+// Beyond the descriptors that there are for connections one that is idle makes room for another; one
+// that is at work does not.
+func TestIdleConnectionMakesRoom(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s, addr := startServer(t, Config{Handler: handlerFunc(func(ctx context.Context, r *Request, w *Response) error {
+		if string(r.Body) == "wait" {
+			close(entered)
+			<-release
+		}
+		return echo(ctx, r, w)
+	})})
+	s.Limit(ConnectionLimits{All: math.MaxInt, PerIP: math.MaxInt, Descriptors: 2})
+	busy, idle := dial(t, addr), dial(t, addr)
+	idle.Write(frame(1, nil))
+	wantAnswer(t, idle, 1, nil)
+	busy.Write(frame(1, []byte("wait")))
+	<-entered
+	s.tick.Add(2)
+	third := dial(t, addr)
+	third.Write(frame(2, []byte("served")))
+	wantAnswer(t, third, 2, []byte("served"))
+	fourth := dial(t, addr)
+	if _, err := fourth.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection was served though no other is idle")
+	}
+	if _, err := idle.Read(make([]byte, 1)); err == nil {
+		t.Error("the idle connection was kept")
+	}
+	close(release)
+	wantAnswer(t, busy, 1, []byte("wait"))
+	silent, last := dial(t, addr), dial(t, addr) // who never asked for anything goes at once
+	last.Write(frame(4, nil))
+	wantAnswer(t, last, 4, nil)
+	if _, err := silent.Read(make([]byte, 1)); err == nil {
+		t.Error("the silent connection was kept")
+	}
+	if stats := s.Stats(); stats.Displaced != 3 {
+		t.Errorf("got %+v", stats)
+	}
+}
+
+// A listener that cannot accept goes on, at its pace, and makes room.
+func TestAcceptFails(t *testing.T) {
+	s, addr := startServer(t, Config{Handler: handlerFunc(echo)})
+	idle := dial(t, addr)
+	idle.Write(frame(1, nil))
+	wantAnswer(t, idle, 1, nil)
+	l := &shortListener{accepted: make(chan struct{}), closed: make(chan struct{})}
+	s.Serve("SHORT", l)
+	for range 3 {
+		<-l.accepted
+	}
+	s.tick.Add(2)
+	for s.Stats().Displaced == 0 {
+		<-l.accepted
+	}
+	if _, err := idle.Read(make([]byte, 1)); err == nil {
+		t.Error("the idle connection was kept")
+	}
+}
+
+// A shortListener has no descriptors.
+type shortListener struct{ accepted, closed chan struct{} }
+
+func (l *shortListener) Accept() (net.Conn, error) {
+	select {
+	case l.accepted <- struct{}{}:
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *shortListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *shortListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestShutdownLetsRequestsFinish(t *testing.T) {
 	started := make(chan bool)

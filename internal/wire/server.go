@@ -56,6 +56,9 @@ type Server struct {
 	closing atomic.Bool
 	tick    atomic.Int64 // seconds since the start, advanced by the reaper
 	killed  atomic.Int64 // connections that the reaper closed
+	warned  atomic.Int64 // the tick of the last warning of a shortage of descriptors, plus one; 0: never
+
+	displacedTotal atomic.Int64
 
 	ctx    context.Context // ends when connections must
 	cancel context.CancelFunc
@@ -68,6 +71,8 @@ type Server struct {
 		perIP      map[netip.Addr]int
 		limits     ConnectionLimits
 		byListener map[string]*listenerCount
+		accepted   int64
+		displaced  int // of conns: closed for others, and not gone yet
 	}
 }
 
@@ -106,9 +111,10 @@ func (s *Server) accept(name string, ln net.Listener) {
 			s.open(name, nc)
 		case errors.Is(err, net.ErrClosed):
 			return
-		default:
-			s.cfg.Logger.Warn("accept", "listener", name, "err", err)
-			if !s.pause(50 * time.Millisecond) { // out of descriptors, most likely
+		default: // out of descriptors, most likely
+			s.warnOfDescriptors("connections wait", err)
+			s.makeRoom()
+			if !s.pause(50 * time.Millisecond) {
 				return
 			}
 		}
@@ -131,7 +137,11 @@ func (s *Server) pause(d time.Duration) bool {
 func (s *Server) open(name string, nc net.Conn) {
 	c := s.newConn(name, nc)
 	if err := s.add(c); err != nil {
-		s.cfg.Logger.Warn("connection refused", "client", nc.RemoteAddr(), "listener", name, "reason", err)
+		if err == errDescriptors {
+			s.warnOfDescriptors("connections are refused", err)
+		} else {
+			s.cfg.Logger.Warn("connection refused", "client", nc.RemoteAddr(), "listener", name, "reason", err)
+		}
 		c.cancel()
 		nc.Close()
 		return
@@ -188,6 +198,8 @@ func (s *Server) add(c *Conn) error {
 		return err
 	}
 	count.accepted++
+	s.mu.accepted++
+	c.number = s.mu.accepted
 	s.mu.conns[c] = struct{}{}
 	s.mu.perIP[c.addr]++
 	s.wg.Add(1)
@@ -198,6 +210,9 @@ func (s *Server) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.conns, c)
+	if c.displaced {
+		s.mu.displaced--
+	}
 	if s.mu.perIP[c.addr]--; s.mu.perIP[c.addr] == 0 {
 		delete(s.mu.perIP, c.addr)
 	}

@@ -14,6 +14,7 @@ type Stats struct {
 	Listeners []ListenerStats
 	Software  []SoftwareStats // connections by what clients say about themselves
 	Killed    int64           // connections that were closed because they were idle or stalled
+	Displaced int64           // connections that were idle and closed because descriptors were short
 	// Bytes of all long frames that are being read or handled, and how many there may be.
 	BufferBytes, BufferBytesMax int64
 }
@@ -33,10 +34,17 @@ type SoftwareStats struct {
 	Connections int
 }
 
+// Connections returns how many connections are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.conns)
+}
+
 // Stats describes the connections now. What is over a bound of kinds of clients is counted as
 // of "(others)".
 func (s *Server) Stats() Stats {
-	stats := Stats{BufferBytes: s.budget.inUse(), BufferBytesMax: s.budget.size, Killed: s.killed.Load()}
+	stats := Stats{BufferBytes: s.budget.inUse(), BufferBytesMax: s.budget.size, Killed: s.killed.Load(), Displaced: s.displacedTotal.Load()}
 	kinds := map[SoftwareStats]int{}
 	open := map[string]int{}
 	s.mu.Lock()
