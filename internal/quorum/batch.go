@@ -99,10 +99,14 @@ func decodeControl(b record.Batch) ([]controlRecord, error) {
 	return records, nil
 }
 
-// leaderChange is what a new leader writes first.
-func leaderChange(leader int32, epoch int32, timestamp int64) ([]byte, error) {
+// leaderChange is what a new leader writes first. sole, if not nil, makes it the only voter.
+func leaderChange(leader int32, sole *metadata.VotersRecord, epoch int32, timestamp int64) ([]byte, error) {
 	voters := []metadata.Voter{{VoterID: leader}}
-	return controlBatch(epoch, timestamp, controlRecord{controlLeaderChange, &metadata.LeaderChangeMessage{
+	records := []controlRecord{{controlLeaderChange, &metadata.LeaderChangeMessage{
 		LeaderID: leader, Voters: voters, GrantingVoters: voters,
-	}})
+	}}}
+	if sole != nil {
+		records = append(records, controlRecord{controlKRaftVoters, sole})
+	}
+	return controlBatch(epoch, timestamp, records...)
 }

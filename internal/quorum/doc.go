@@ -27,6 +27,7 @@
 //	quorum-state                           JSON: epoch, vote, leader, voters
 //	leader-epoch-checkpoint                first offset of each epoch
 //	partition.metadata                     the topic id of the metadata log
+//	00000000000000002345.snapshot          no producers; the log ended there at a clean stop
 //
 // Index files are Kafka's to make: it rebuilds those of the metadata log at every start.
 //
@@ -39,6 +40,9 @@
 //   - A raft index is valid within one process. Indexes are counted so that they never exceed
 //     the offset, hence a batch at offset o in the front of the log can always be numbered
 //     o+1.
+//   - Read writes nothing, and applies all that is there: a batch or a snapshot that does not fit is
+//     named before anything has changed. What the files beside the log prove of its length, and
+//     who votes, is Evidence for package ownership.
 //   - A failed write or sync ends all writing until the directory is opened again.
 //   - Subscribers are called in the order of the log, one at a time, before Propose returns.
 //

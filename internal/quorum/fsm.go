@@ -18,8 +18,13 @@ type stateMachine struct {
 	now   func() time.Time
 	image atomic.Pointer[metadata.Image]
 
-	// applied is called with the index of each batch after it was published.
-	applied func(index uint64)
+	// applied is called with the index of each batch after it was published, onBroken once with the
+	// error of a batch that could not be applied.
+	applied  func(index uint64)
+	onBroken func(error)
+
+	// replayed is the index up to which Read has applied the log: raft passes those again.
+	replayed uint64
 
 	// mu guards the fields below, and is held while subscribers are called: they see the
 	// images in order and one at a time.
@@ -37,16 +42,36 @@ type stateMachine struct {
 
 // Apply implements raft.FSM. It returns an error, or nil.
 func (m *stateMachine) Apply(log *raft.Log) any {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mu.broken == nil {
-		m.mu.broken = m.applyLocked(record.Batch(log.Data))
+	if log.Index <= m.replayed {
+		m.applied(log.Index)
+		return nil
 	}
-	if m.mu.broken != nil {
-		return m.mu.broken // no image after this one can be trusted
+	if err := m.apply(record.Batch(log.Data)); err != nil {
+		return err
 	}
 	m.applied(log.Index)
 	return nil
+}
+
+// apply publishes the image after a batch. One that cannot be applied is the last that is tried:
+// no image after it can be trusted.
+func (m *stateMachine) apply(batch record.Batch) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.broken != nil {
+		return m.mu.broken
+	}
+	if m.mu.broken = m.applyLocked(batch); m.mu.broken != nil {
+		m.onBroken(m.mu.broken)
+	}
+	return m.mu.broken
+}
+
+// broken returns why nothing is applied any more, or nil.
+func (m *stateMachine) broken() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.broken
 }
 
 func (m *stateMachine) applyLocked(batch record.Batch) error {

@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -44,9 +46,36 @@ type metadataLog struct {
 		// those that are no entries any more because a snapshot holds them.
 		epochs []snapshotID
 
-		// kraft is the newest KRAFT_VERSION and KRAFT_VOTERS that load found.
-		kraft []controlRecord
+		// What load found. kraft is every KRAFT_VERSION and KRAFT_VOTERS, the newest last, and
+		// leader the newest LeaderChange.
+		kraft       []controlRecord
+		votersAt    int64 // offset of the batch with the newest KRAFT_VOTERS
+		leader      *metadata.LeaderChangeMessage
+		leaderEpoch int32
+		fileEnd     int64 // where the files end, without the torn tail
+		fileEpoch   int32 // epoch of the last batch in the files, or noEpoch
+		torn        *tornTail
+		marks       map[int64]mark
+
+		// soleVoter is written with the next LeaderChange.
+		soleVoter *metadata.VotersRecord
 	}
+}
+
+// noEpoch is the epoch of a batch that is not there.
+const noEpoch = -1
+
+// A mark is what the batch before an offset is like.
+type mark struct {
+	epoch     int32
+	timestamp int64
+}
+
+// A tornTail is what lies behind the last good batch.
+type tornTail struct {
+	segment *segment
+	size    int64 // of the file
+	why     *CorruptError
 }
 
 // A segment is one .log file.
@@ -140,6 +169,29 @@ func (l *metadataLog) GetLog(index uint64, log *raft.Log) error {
 		log.Type = raft.LogNoop
 	}
 	return nil
+}
+
+// loaded yields the entries that load found, with their indexes.
+func (l *metadataLog) loaded() iter.Seq2[uint64, *entry] {
+	return func(yield func(uint64, *entry) bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i := range l.mu.entries {
+			if !yield(l.mu.firstIndex+uint64(i), &l.mu.entries[i]) {
+				return
+			}
+		}
+	}
+}
+
+// mark returns what load found before an offset that it was given.
+func (l *metadataLog) mark(offset int64) mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m, ok := l.mu.marks[offset]; ok {
+		return m
+	}
+	return mark{epoch: noEpoch}
 }
 
 // offsetAfter returns the offset behind an entry and its epoch: the name of a snapshot that
@@ -288,7 +340,9 @@ func (l *metadataLog) batchOf(log *raft.Log) (record.Batch, error) {
 		}
 		return batch, nil
 	case raft.LogNoop:
-		return leaderChange(l.nodeID, int32(log.Term), l.now().UnixMilli())
+		voters := l.mu.soleVoter
+		l.mu.soleVoter = nil
+		return leaderChange(l.nodeID, voters, int32(log.Term), l.now().UnixMilli())
 	}
 	return nil, fmt.Errorf("entry of type %v has no place in the metadata log", log.Type)
 }

@@ -13,7 +13,9 @@ import (
 const (
 	logSuffix        = ".log"
 	checkpointSuffix = ".checkpoint"
-	partSuffix       = ".part" // a checkpoint that is being written
+	partSuffix       = ".part"     // a checkpoint that is being written
+	damagedSuffix    = ".damaged"  // a checkpoint that the operator gave up
+	producersSuffix  = ".snapshot" // producer state, of which the metadata log has none
 
 	quorumStateFile       = "quorum-state"
 	epochsFile            = "leader-epoch-checkpoint"

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -32,6 +34,10 @@ type Options struct {
 	// OnFailure is called once, from a goroutine of the quorum's, when the log can no longer
 	// be written. It must not call Close. May be nil.
 	OnFailure func(error)
+
+	// OnBroken is called once when a committed batch cannot be applied: the metadata stays as it
+	// is until the next start. May be nil.
+	OnBroken func(error)
 }
 
 // timeout bounds raft's timers. A lone voter is elected on request and hears from nobody, so
@@ -54,7 +60,8 @@ type Quorum struct {
 	machine   *stateMachine
 	raft      *raft.Raft
 	fail      *failure
-	isNew     bool // the log was empty when Open found it
+	isNew     bool // the log was empty when Read found it
+	evidence  Evidence
 
 	notify chan bool     // raft: leadership gained or lost
 	wake   chan struct{} // a snapshot is due
@@ -73,7 +80,7 @@ type Quorum struct {
 		snapshotSize  int64
 	}
 
-	caughtUp     chan struct{} // closed when the batches that Open found are applied
+	caughtUp     chan struct{} // closed when raft has passed the batches that Read found
 	caughtUpAt   uint64
 	caughtUpOnce sync.Once
 }
@@ -82,6 +89,20 @@ type Quorum struct {
 // when the Image has all that was ever committed. A directory that Kafka wrote is continued.
 // The caller holds the lock of the log directory.
 func Open(o Options) (*Quorum, error) {
+	q, err := Read(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Start(); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// Read reads a metadata log, which may be missing, and changes nothing: the Image is there, and the
+// Evidence of whose it is. What cannot be understood is an error that names file, offset and
+// record. The caller holds the lock of the log directory, and calls Start or Close.
+func Read(o Options) (*Quorum, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -91,21 +112,27 @@ func Open(o Options) (*Quorum, error) {
 	if o.SnapshotBytes == 0 {
 		o.SnapshotBytes = defaultSnapshotBytes
 	}
+	if o.OnBroken == nil {
+		o.OnBroken = func(error) {}
+	}
 	q := &Quorum{
 		opts: o, dir: logDir(o.Dir), fail: newFailure(),
 		notify: make(chan bool, 8), wake: make(chan struct{}, 1), stop: make(chan struct{}), caughtUp: make(chan struct{}),
 	}
-	if err := q.open(); err != nil {
+	if err := q.load(); err != nil {
 		return nil, errors.Join(err, q.close())
 	}
 	return q, nil
 }
 
-func (q *Quorum) open() error {
+// Start makes this node the leader of what Read found and writes what that takes. Close it after an
+// error.
+func (q *Quorum) Start() error {
+	q.machine.onBroken = q.opts.OnBroken
 	if err := q.createDir(); err != nil {
 		return err
 	}
-	if err := q.load(); err != nil {
+	if err := errors.Join(q.snapshots.removeParts(), q.log.settle()); err != nil {
 		return err
 	}
 	if err := q.elect(); err != nil {
@@ -130,40 +157,45 @@ func (q *Quorum) createDir() error {
 // load reads the newest good snapshot and the log behind it.
 func (q *Quorum) load() error {
 	o := &q.opts
-	q.machine = &stateMachine{now: o.Now, applied: q.applied}
+	q.machine = &stateMachine{now: o.Now, applied: q.applied, onBroken: func(error) {}}
 	q.machine.image.Store(metadata.NewImage(o.ClusterID))
 	q.log = &metadataLog{fs: o.FS, dir: q.dir, nodeID: o.NodeID, now: o.Now, logger: o.Logger, fail: q.fail, segmentBytes: o.SnapshotBytes}
 	q.snapshots = &snapshotStore{
 		fs: o.FS, dir: q.dir, log: q.log, current: q.currentSnapshot, taken: q.snapshotTaken,
 		voters: raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(addressOf(o.NodeID)), Address: addressOf(o.NodeID)}}},
 	}
-	if err := q.loadSnapshot(); err != nil {
+	snapshot, err := q.loadSnapshot()
+	if err != nil {
 		return err
 	}
-	if err := q.log.load(q.mu.snapshot.endOffset); err != nil {
+	end := q.mu.snapshot.endOffset
+	if err := q.log.load(end, end); err != nil {
+		return err
+	}
+	if err := q.fit(snapshot); err != nil {
 		return err
 	}
 	q.isNew = q.log.NextOffset() == 0
 	q.machine.noteKRaft(q.log.kraftRecords())
-	index, err := q.log.indexBefore(q.mu.snapshot.endOffset)
-	if err != nil {
-		return &CorruptError{Path: q.dir, Position: -1, Offset: -1, Err: fmt.Errorf("the log begins at offset %d, behind the snapshot %v: %w",
-			q.log.start(), q.mu.snapshot, err)}
+	if err := q.replay(); err != nil {
+		return err
 	}
-	q.mu.snapshotIndex = index
 	if q.caughtUpAt = q.log.lastCommand(); q.caughtUpAt == 0 {
 		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
 	}
-	q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, max(q.log.lastEpoch(), q.mu.snapshot.epoch), q.fail)
+	if q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, max(q.log.lastEpoch(), q.mu.snapshot.epoch), q.fail); err != nil {
+		return err
+	}
+	q.evidence, err = q.gather()
 	return err
 }
 
 // loadSnapshot makes the newest readable snapshot the Image. A damaged one is reported and
-// passed over: if the log does not reach back to the one before it, load finds that out.
-func (q *Quorum) loadSnapshot() error {
+// passed over: if the log does not reach back to the one before it, fit finds that out.
+func (q *Quorum) loadSnapshot() (checkpointData, error) {
 	ids, err := q.snapshots.checkpoints()
 	if err != nil {
-		return err
+		return checkpointData{}, err
 	}
 	for _, id := range ids {
 		c, size, err := q.readCheckpoint(q.snapshots.path(id))
@@ -175,7 +207,47 @@ func (q *Quorum) loadSnapshot() error {
 			continue
 		}
 		q.mu.snapshot, q.mu.snapshotSize = id, size
-		return err
+		return c, err
+	}
+	return checkpointData{}, nil
+}
+
+// fit finds the place of the snapshot in the log, and refuses one that does not fit there: it is the
+// state of another offset, or the log between them is missing.
+func (q *Quorum) fit(c checkpointData) error {
+	id := q.mu.snapshot
+	index, err := q.log.indexBefore(id.endOffset)
+	switch {
+	case err != nil && id == bootstrapID:
+		return &CorruptError{Path: q.dir, Position: -1, Offset: -1, Err: fmt.Errorf(
+			"the log begins at offset %d, and no snapshot that can be read holds what was before; bring back the missing or damaged files", q.log.start())}
+	case err != nil && q.log.start() > id.endOffset:
+		return &CorruptError{Path: q.snapshots.path(id), Position: -1, Offset: -1, Err: fmt.Errorf(
+			"this is the newest snapshot that can be read, and the log begins behind it, at offset %d; bring back the missing or damaged files", q.log.start())}
+	case err == nil:
+		q.mu.snapshotIndex = index
+		before := q.log.mark(id.endOffset)
+		if before.epoch == noEpoch || before == (mark{id.epoch, c.timestamp}) {
+			return nil
+		}
+		err = fmt.Errorf("its last batch is of time %d, in the log the batch before offset %d is of epoch %d and time %d",
+			c.timestamp, id.endOffset, before.epoch, before.timestamp)
+	}
+	return &CorruptError{Path: q.snapshots.path(id), Position: -1, Offset: -1, Err: fmt.Errorf(
+		"the snapshot is not of the offset and epoch in its name: %w; move it away to go on from what is before it, the log begins at offset %d", err, q.log.start())}
+}
+
+// replay applies the log behind the snapshot.
+func (q *Quorum) replay() error {
+	for index, e := range q.log.loaded() {
+		if e.control {
+			continue
+		}
+		batch := record.Batch(e.data)
+		if err := q.machine.apply(batch); err != nil {
+			return &CorruptError{Path: filepath.Join(q.dir, segmentName(e.segment.base)), Position: e.position, Offset: batch.BaseOffset(), Err: err}
+		}
+		q.machine.replayed = index
 	}
 	return nil
 }
@@ -212,7 +284,7 @@ func (q *Quorum) elect() error {
 	}
 }
 
-// begin waits for the log to be applied and completes what a crash left undone: a cluster that
+// begin waits for raft to pass the log and completes what a crash left undone: a cluster that
 // has no metadata.version yet gets its first records, and an open transaction is given up.
 func (q *Quorum) begin() error {
 	select {
@@ -266,7 +338,7 @@ func (q *Quorum) Propose(ctx context.Context, records []metadata.Record) (*metad
 
 // propose commits a batch of records.
 func (q *Quorum) propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), q.machine.broken()); err != nil {
 		return nil, err
 	}
 	batch, err := dataBatch(records, q.Image().Feature(metadata.MetadataVersion), 0, q.opts.Now().UnixMilli())
@@ -381,6 +453,9 @@ func (q *Quorum) close() error {
 	}
 	q.done.Wait()
 	if q.log != nil {
+		if q.raft != nil && q.fail.get() == nil {
+			q.writeEnd()
+		}
 		err = errors.Join(err, q.log.close())
 	}
 	return err

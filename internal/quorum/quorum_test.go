@@ -115,7 +115,8 @@ func TestOpenEmpty(t *testing.T) {
 	}
 	mustClose(t, q)
 	want := []string{
-		"00000000000000000000-0000000000.checkpoint", "00000000000000000000.log", "leader-epoch-checkpoint", "partition.metadata", "quorum-state",
+		"00000000000000000000-0000000000.checkpoint", "00000000000000000000.log", "00000000000000000004.snapshot",
+		"leader-epoch-checkpoint", "partition.metadata", "quorum-state",
 	}
 	if got := names(t, fsys, dir, ""); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)

@@ -48,6 +48,7 @@ type quorumState struct {
 	path   string
 	nodeID int32
 	fail   *failure
+	found  quorumStateData // as the file was; nobody leads and epoch 0 when it was missing
 
 	mu   sync.Mutex
 	data quorumStateData // as in the file, but for an epoch without a vote
@@ -67,6 +68,7 @@ func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure
 	b, err := vfs.ReadFile(fsys, s.path, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		s.found = quorumStateData{LeaderID: nobody, VotedID: nobody}
 		s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
 	case err != nil:
 		return nil, err
@@ -74,6 +76,7 @@ func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure
 		if s.data, err = parseQuorumState(b); err != nil {
 			return nil, &CorruptError{Path: s.path, Position: -1, Offset: -1, Err: err}
 		}
+		s.found = s.data
 	}
 	if s.data.LeaderEpoch < epoch {
 		s.data.LeaderEpoch, s.data.LeaderID, s.data.VotedID = epoch, nobody, nobody

@@ -6,22 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // batchSizeMax bounds a batch of the metadata log, read or written.
 const batchSizeMax = 64 << 20
 
-// load opens the segments and numbers their batches. A torn tail is cut and reported. Batches
-// that end at or before skip, the end of a snapshot, are checked but not kept; the bytes of
-// the others stay in memory for raft, which wants them twice and panics when it cannot read.
-func (l *metadataLog) load(skip int64) error {
+// load opens the segments and numbers their batches, and changes nothing: a torn tail is noted, for
+// settle to cut. Batches that end at or before skip, the end of a snapshot, are checked but not
+// kept; the bytes of the others stay in memory for raft, which wants them again and panics when it
+// cannot read. marks are the offsets at which load is to say what the batch before was like.
+func (l *metadataLog) load(skip int64, marks ...int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.mu.marks = make(map[int64]mark)
+	for _, offset := range marks {
+		l.mu.marks[offset] = mark{epoch: noEpoch}
+	}
 	bases, err := l.segmentBases()
 	if err != nil {
 		return err
@@ -35,7 +43,39 @@ func (l *metadataLog) load(skip int64) error {
 			return err
 		}
 	}
-	return l.skipLocked(skip)
+	l.mu.fileEnd, l.mu.fileEpoch = l.mu.nextOffset, noEpoch
+	if n := len(l.mu.entries); n > 0 {
+		l.mu.fileEpoch = l.mu.entries[n-1].epoch
+	}
+	l.skipLocked(skip)
+	return nil
+}
+
+// settle makes the files what load took them for: it cuts a torn tail, and removes a log that ends
+// before the snapshot, which goes on as an empty one.
+func (l *metadataLog) settle() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.mu.torn; t != nil {
+		l.mu.torn = nil
+		l.logger.Warn("cut the torn end of the metadata log", "file", t.why.Path, "position", t.segment.size, "bytes", t.size-t.segment.size, "reason", t.why.Err)
+		if err := errors.Join(t.segment.file.Truncate(t.segment.size), t.segment.file.Sync()); err != nil {
+			return err
+		}
+	}
+	if l.mu.fileEnd >= l.mu.nextOffset {
+		return nil
+	}
+	if len(l.mu.segments) > 0 {
+		l.logger.Error("the metadata log ends before the snapshot: it starts anew there", "log end", l.mu.fileEnd, "snapshot", l.mu.nextOffset)
+	}
+	for _, s := range l.mu.segments {
+		if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
+			return err
+		}
+	}
+	l.mu.segments = nil
+	return nil
 }
 
 // restartLocked begins the numbering of entries at the end of the log.
@@ -47,7 +87,7 @@ func (l *metadataLog) restartLocked() {
 
 func (l *metadataLog) segmentBases() ([]int64, error) {
 	list, err := l.fs.ReadDir(l.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var bases []int64
@@ -75,7 +115,7 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 	if err != nil {
 		return err
 	}
-	bad, err := l.scan(s, size, skip)
+	bad, err := walk(file, size, func(batch record.Batch) error { return l.takeLocked(s, batch, skip) })
 	if err != nil {
 		return err
 	}
@@ -86,38 +126,59 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 	if !last {
 		return corrupt
 	}
-	return l.cutTail(s, size, corrupt)
+	return l.noteTail(s, size, corrupt)
 }
 
-// scan adds the batches of a segment until its end or the first bad one. s.size is where it
-// stopped, bad why. err means that the file cannot be read.
-func (l *metadataLog) scan(s *segment, size, skip int64) (bad, err error) {
+// takeLocked makes the next batch of a segment an entry, or says why it is bad.
+func (l *metadataLog) takeLocked(s *segment, batch record.Batch, skip int64) error {
+	if err := l.check(batch); err != nil {
+		return err
+	}
+	if err := l.noteControl(batch); err != nil {
+		return err
+	}
+	l.addLocked(s, batch, s.size)
+	if batch.NextOffset() > skip {
+		l.mu.entries[len(l.mu.entries)-1].data = bytes.Clone(batch)
+	}
+	if _, wanted := l.mu.marks[batch.NextOffset()]; wanted {
+		l.mu.marks[batch.NextOffset()] = mark{batch.LeaderEpoch(), batch.MaxTimestamp()}
+	}
+	s.size += int64(batch.Size())
+	return nil
+}
+
+// walk calls take with the batches of a file until its end or the first that is bad, which take
+// says by an error. A batch is valid until take returns. err means that the file cannot be read.
+func walk(file vfs.File, size int64, take func(record.Batch) error) (bad, err error) {
 	buf := make([]byte, 256<<10)
-	for have := 0; ; { // buf[:have] are the bytes from s.size on
-		n, err := s.file.ReadAt(buf[have:], s.size+int64(have))
+	var position int64
+	for have := 0; ; { // buf[:have] are the bytes from position on
+		n, err := file.ReadAt(buf[have:], position+int64(have))
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		have += n
-		used, need, bad := l.scanBuffer(s, buf[:have], skip)
+		used, need, bad := walkBuffer(buf[:have], take)
 		copy(buf, buf[used:have])
 		have -= used
+		position += int64(used)
 		switch {
 		case bad != nil:
 			return bad, nil
-		case s.size == size:
+		case position == size:
 			return nil, nil
-		case s.size+int64(have) >= size:
-			return fmt.Errorf("batch is cut off: %d bytes of %d", size-s.size, need), nil
+		case position+int64(have) >= size:
+			return fmt.Errorf("batch is cut off: %d bytes of %d", size-position, need), nil
 		case need > len(buf):
 			buf = append(make([]byte, 0, need), buf[:have]...)[:need]
 		}
 	}
 }
 
-// scanBuffer adds the batches in b. used is how many bytes they take, need how many the next
-// one takes.
-func (l *metadataLog) scanBuffer(s *segment, b []byte, skip int64) (used, need int, bad error) {
+// walkBuffer calls take with the batches in b. used is how many bytes they take, need how many the
+// next one takes.
+func walkBuffer(b []byte, take func(record.Batch) error) (used, need int, bad error) {
 	for {
 		rest := b[used:]
 		if len(rest) < record.LogOverhead {
@@ -131,18 +192,9 @@ func (l *metadataLog) scanBuffer(s *segment, b []byte, skip int64) (used, need i
 		if need > len(rest) {
 			return used, need, nil
 		}
-		batch := record.Batch(rest[:need])
-		if err := l.check(batch); err != nil {
+		if err := take(record.Batch(rest[:need])); err != nil {
 			return used, 0, err
 		}
-		if err := l.noteControl(batch); err != nil {
-			return used, 0, err
-		}
-		l.addLocked(s, batch, s.size)
-		if batch.NextOffset() > skip {
-			l.mu.entries[len(l.mu.entries)-1].data = bytes.Clone(batch)
-		}
-		s.size += int64(need)
 		used += need
 	}
 }
@@ -172,8 +224,14 @@ func (l *metadataLog) noteControl(batch record.Batch) error {
 	}
 	records, err := decodeControl(batch)
 	for _, r := range records {
-		if r.kind == controlKRaftVersion || r.kind == controlKRaftVoters {
+		switch v := r.value.(type) {
+		case *metadata.KRaftVersionRecord, *metadata.VotersRecord:
 			l.mu.kraft = append(l.mu.kraft, r)
+		case *metadata.LeaderChangeMessage:
+			l.mu.leader, l.mu.leaderEpoch = v, batch.LeaderEpoch()
+		}
+		if r.kind == controlKRaftVoters {
+			l.mu.votersAt = batch.BaseOffset()
 		}
 	}
 	return err
@@ -186,9 +244,9 @@ func (l *metadataLog) kraftRecords() []controlRecord {
 	return l.mu.kraft
 }
 
-// cutTail removes what a crash left of the last write. A good batch in it was written after a
-// bad one was synced: then the bytes have changed since, and nothing is cut.
-func (l *metadataLog) cutTail(s *segment, size int64, why *CorruptError) error {
+// noteTail notes what a crash left of the last write, for settle to cut. A good batch in it was
+// written after a bad one was synced: then the bytes have changed since, and nothing is cut.
+func (l *metadataLog) noteTail(s *segment, size int64, why *CorruptError) error {
 	tail := make([]byte, min(size-s.size, batchSizeMax))
 	if _, err := s.file.ReadAt(tail, s.size); err != nil && err != io.EOF {
 		return err
@@ -196,8 +254,8 @@ func (l *metadataLog) cutTail(s *segment, size int64, why *CorruptError) error {
 	if at, ok := findBatch(tail, l.mu.nextOffset); ok {
 		return &CorruptError{why.Path, why.Position, why.Offset, fmt.Errorf("%w; a good batch follows at byte %d", why.Err, s.size+int64(at))}
 	}
-	l.logger.Warn("cut the torn end of the metadata log", "file", why.Path, "position", s.size, "bytes", size-s.size, "reason", why.Err)
-	return errors.Join(s.file.Truncate(s.size), s.file.Sync())
+	l.mu.torn = &tornTail{s, size, why}
+	return nil
 }
 
 // findBatch looks for a whole batch with an offset above base, at any byte after the first.
@@ -219,21 +277,13 @@ func findBatch(b []byte, base int64) (at int, ok bool) {
 	return 0, false
 }
 
-// skipLocked forgets the entries before the end of a snapshot. A log that ends before it, as
-// one whose beginning was lost, is replaced by an empty one.
-func (l *metadataLog) skipLocked(end int64) error {
+// skipLocked forgets the entries before the end of a snapshot. A log that ends before it goes on
+// there as an empty one.
+func (l *metadataLog) skipLocked(end int64) {
 	if l.mu.nextOffset < end {
-		if len(l.mu.segments) > 0 {
-			l.logger.Error("the metadata log ends before the snapshot: it starts anew there", "log end", l.mu.nextOffset, "snapshot", end)
-		}
-		for _, s := range l.mu.segments {
-			if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
-				return err
-			}
-		}
-		l.mu.segments, l.mu.nextOffset = nil, end
+		l.mu.nextOffset = end
 		l.restartLocked()
-		return nil
+		return
 	}
 	n := 0
 	for n < len(l.mu.entries) && l.mu.entries[n].nextOffset <= end {
@@ -241,10 +291,9 @@ func (l *metadataLog) skipLocked(end int64) error {
 		n++
 	}
 	if n == 0 {
-		return nil
+		return
 	}
 	l.mu.firstBase = l.mu.entries[n-1].nextOffset
 	l.mu.entries = slices.Clone(l.mu.entries[n:])
 	l.mu.firstIndex += uint64(n)
-	return nil
 }

@@ -136,25 +136,36 @@ func (s *snapshotSink) Cancel() error {
 }
 
 // checkpoints lists the snapshots in the directory, newest first, without the bootstrap
-// checkpoint, and removes what a crash left of others.
+// checkpoint.
 func (s *snapshotStore) checkpoints() ([]snapshotID, error) {
 	list, err := s.fs.ReadDir(s.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var ids []snapshotID
 	for _, e := range list {
-		if strings.HasSuffix(e.Name(), partSuffix) {
-			if err := s.fs.Remove(filepath.Join(s.dir, e.Name())); err != nil {
-				return nil, err
-			}
-		}
 		if id, ok := parseCheckpoint(e.Name()); ok && id != bootstrapID {
 			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b snapshotID) int { return int(max(-1, min(1, b.endOffset-a.endOffset))) })
 	return ids, nil
+}
+
+// removeParts removes what a crash left of snapshots that were being written.
+func (s *snapshotStore) removeParts() error {
+	list, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if strings.HasSuffix(e.Name(), partSuffix) {
+			if err := s.fs.Remove(filepath.Join(s.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // prune removes the checkpoints that nobody can use any more: those before the start of the
