@@ -39,6 +39,12 @@ type Options struct {
 	Advertise  string   // host:port told to clients; "" for what Listen says
 	HTTP       string   // host:port of /metrics and /health; "" for none on TCP
 
+	// What Start otherwise refuses, see "Whose directory is it" in the README. They are for one
+	// start, not for every.
+	TakeOverAsOnlyVoter bool // decide alone although the quorum has other voters, who never come back
+	AcceptMetadataLoss  bool // go on with what is left of the metadata
+	PutAsideStrays      bool // rename every partition that the metadata does not know to -stray
+
 	Logger *slog.Logger // nil for silence
 }
 
@@ -107,6 +113,13 @@ func (o Options) overrides() []string {
 	}
 	if o.HTTP != "" {
 		set = append(set, "gregor.http.listener="+o.HTTP)
+	}
+	for key, permitted := range map[string]bool{
+		"gregor.take.over.as.only.voter": o.TakeOverAsOnlyVoter, "gregor.accept.metadata.loss": o.AcceptMetadataLoss, "gregor.put.aside.strays": o.PutAsideStrays,
+	} {
+		if permitted {
+			set = append(set, key+"=true")
+		}
 	}
 	if o.Advertise != "" {
 		set = append(set, "advertised.listeners=PLAINTEXT://"+o.Advertise)

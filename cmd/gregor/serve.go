@@ -27,7 +27,9 @@ func serveCommand() *cobra.Command {
 		Long: `Run a broker. It needs no arguments: data goes to ./gregor-data (made if missing) and
 clients are served on 127.0.0.1:9092. Interrupt or terminate it for a clean stop.
 
-A data directory that Apache Kafka wrote is opened in place (stop Kafka first).`,
+A data directory that Apache Kafka wrote is opened in place (stop Kafka first). One that is not this
+node's alone, or has lost metadata, is refused, before anything is written; the message says what
+is wrong and which of the last three flags goes on all the same.`,
 		Args: cobra.NoArgs,
 		Example: `  gregor serve
   gregor serve --data /var/lib/gregor --listen 0.0.0.0:9092 --advertise broker.example:9092
@@ -53,6 +55,9 @@ A data directory that Apache Kafka wrote is opened in place (stop Kafka first).`
 	f.StringVarP(&o.Listen, "listen", "l", "", "host:port to listen on (listeners); default 127.0.0.1:9092, port 0 for a free one")
 	f.StringVarP(&o.Advertise, "advertise", "a", "", "host:port that clients are told to connect to (advertised.listeners)")
 	f.StringVar(&o.HTTP, "http", "", "host:port of /metrics and /health (gregor.http.listener); default none")
+	f.BoolVar(&o.TakeOverAsOnlyVoter, "take-over-as-only-voter", false, "decide alone from now on although the cluster has other voters, which must never come back")
+	f.BoolVar(&o.AcceptMetadataLoss, "accept-metadata-loss", false, "start with what is left of the metadata log; partitions that it does not know stay where they are, unserved")
+	f.BoolVar(&o.PutAsideStrays, "put-aside-strays", false, "rename every partition that the metadata does not know, or has elsewhere, to -stray, however many they are")
 	f.StringVar(&level, "log-level", "warn", "debug, info, warn or error")
 	return cmd
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/quorum"
 	"github.com/gregor-kafka/gregor/internal/replica"
-	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -64,7 +63,7 @@ func cluster(t *testing.T, settings ...string) *Server {
 	})
 	if err := logs.Load(t.Context(), logdir.LoadOptions{
 		LogConfig: func(string) commitlog.Config { return logdir.LogConfig(c.Topic(nil)) },
-		Keep:      func(topic.Partition, uuid.UUID) bool { return true },
+		Fate:      func(logdir.FoundPartition) logdir.Decision { return logdir.Decision{} },
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ var order = [][]string{
 	{"internal/logdir", "internal/cleaner"},
 	{"internal/metadata"},
 	{"internal/quorum", "internal/offline"},
+	{"internal/ownership"},
 	{"internal/controller"},
 	{"internal/replica"},
 	{"internal/wire"},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/ownership"
 	"github.com/gregor-kafka/gregor/internal/quorum"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -49,6 +49,8 @@ type Broker struct {
 	cleaner     *cleaner.Manager
 	logs        *logdir.Manager
 	quorum      *quorum.Quorum
+	verdict     ownership.Verdict
+	frozen      atomic.Pointer[error] // why the metadata does not go on
 	controller  *controller.Controller
 	directories *directoryReports
 	replicas    *replica.Manager
@@ -70,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
-		b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb, b.openQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+		b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {
@@ -134,26 +136,33 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) { b.directories.assigned(p, topicID, dirID) }
 	b.makeCleaner(c)
 	lc.Cleaner = b.cleaner
+	lc.Judge = func(found logdir.Evidence) error { return b.judge(c, found) }
 	var err error
 	if b.logs, err = logdir.Open(lc); err != nil {
+		if b.quorum != nil {
+			err = errors.Join(err, b.quorum.Close())
+		}
 		return err
 	}
 	b.settings = newSettings(c.WithNodeID(b.logs.NodeID()), b.logs.NodeID(), b.logger)
 	b.onStop(b.stopWeb) // the last to go: closing logs can be watched as well
 	b.onStop(b.logs.Close)
+	b.onStop(func(context.Context) error { return b.quorum.Close() })
 	return nil
 }
 
-func (b *Broker) openQuorum(_ context.Context, c *config.Broker) error {
-	q, err := quorum.Open(quorum.Options{
-		FS: b.fs, Dir: metadataDir(c), NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(), Logger: b.logger,
-		OnFailure: func(err error) { b.fail(fmt.Errorf("the metadata log failed: %w", err)) },
-	})
-	if err != nil {
+// startQuorum makes this node the leader of the metadata log that judge has read.
+func (b *Broker) startQuorum(context.Context, *config.Broker) error {
+	if err := b.takePossession(); err != nil {
 		return err
 	}
-	b.quorum = q
-	b.onStop(func(context.Context) error { return q.Close() })
+	q := b.quorum
+	if err := q.Start(); err != nil {
+		return err
+	}
+	if err := b.logs.SettleMeta(); err != nil {
+		return err
+	}
 	b.settings.load(q.Image())
 	b.controller = controller.New(controller.Options{
 		Quorum: q, TopicDefaults: b.settings.topicDefaults,
@@ -226,11 +235,10 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 	b.setState(web.Recovery)
 	img := b.quorum.Image()
-	nodeID := b.logs.NodeID()
 	b.reconfigureLogs() // what was changed at run time lasts
 	return b.logs.Load(ctx, logdir.LoadOptions{
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(img, name) },
-		Keep:      func(p topic.Partition, id uuid.UUID) bool { return belongs(img, nodeID, p, id) },
+		Fate:      b.verdict.Fate,
 		TopicID: func(name string) uuid.UUID {
 			if t := img.Topic(name); t != nil {
 				return t.ID
@@ -238,15 +246,6 @@ func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 			return uuid.Zero
 		},
 	})
-}
-
-// belongs reports whether the metadata say that this node has a replica of the partition.
-func belongs(img *metadata.Image, nodeID int32, p topic.Partition, id uuid.UUID) bool {
-	t := img.Topic(p.Topic)
-	if t == nil || !id.IsZero() && t.ID != id || int(p.Partition) >= len(t.Partitions) {
-		return false
-	}
-	return slices.Contains(t.Partitions[p.Partition].Replicas, nodeID)
 }
 
 // follow applies the image and, from then on, every change of it.

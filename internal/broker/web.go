@@ -61,6 +61,9 @@ func (b *Broker) health() web.Health {
 	if h.State == web.Recovery {
 		h.Reasons = append(h.Reasons, loadingReason(b.logs.Progress()))
 	}
+	if err := b.frozen.Load(); err != nil {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("the metadata does not change any more: %v", *err))
+	}
 	for _, d := range b.logs.Dirs() {
 		if !d.Online {
 			h.Reasons = append(h.Reasons, fmt.Sprintf("log directory %s is offline: %v", d.Path, d.Err))

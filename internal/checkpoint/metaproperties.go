@@ -16,6 +16,7 @@ const NoNode = -1
 
 // MetaProperties says which cluster and which broker a log directory belongs to.
 type MetaProperties struct {
+	Version     int       // 1 since KRaft; 0 is that of a broker with ZooKeeper. Written is always 1
 	ClusterID   string    // any text; "" when version 0 has none
 	NodeID      int32     // broker.id in version 0; NoNode when version 0 has none
 	DirectoryID uuid.UUID // zero when the file is older than KIP-858
@@ -54,6 +55,7 @@ func parseMetaProperties(data []byte) (MetaProperties, error) {
 	case !ok || version == "0":
 		m.NodeID, err = nodeID(p, "broker.id")
 	case version == "1":
+		m.Version = 1
 		if m.ClusterID == "" {
 			return MetaProperties{}, fmt.Errorf("no cluster.id, which version 1 needs")
 		}

@@ -52,9 +52,9 @@ func TestMetaProperties(t *testing.T) {
 	f("", MetaProperties{NodeID: NoNode})
 	f("version=0\nbroker.id=3", MetaProperties{NodeID: 3})
 	f("broker.id: 3\ncluster.id c", MetaProperties{ClusterID: "c", NodeID: 3})
-	f("version=1\nnode.id=0\ncluster.id=any\\:text", MetaProperties{ClusterID: "any:text"})
+	f("version=1\nnode.id=0\ncluster.id=any\\:text", MetaProperties{Version: 1, ClusterID: "any:text"})
 	f("version=1\nnode.id=5\ncluster.id=c\nbroker.id=x\ndirectory.id=AAAAAAAAAAEAAAAAAAAABw",
-		MetaProperties{ClusterID: "c", NodeID: 5, DirectoryID: id})
+		MetaProperties{Version: 1, ClusterID: "c", NodeID: 5, DirectoryID: id})
 }
 
 func TestMetaPropertiesCorrupt(t *testing.T) {
@@ -82,7 +82,7 @@ func TestMetaPropertiesCorrupt(t *testing.T) {
 
 func TestMetaPropertiesWrite(t *testing.T) {
 	now := time.Date(2026, 11, 30, 3, 27, 10, 0, time.UTC)
-	m := MetaProperties{ClusterID: "a:b", NodeID: 1, DirectoryID: uuid.UUID{7: 1, 15: 7}}
+	m := MetaProperties{Version: 1, ClusterID: "a:b", NodeID: 1, DirectoryID: uuid.UUID{7: 1, 15: 7}}
 	got := appendMetaProperties(nil, m, now)
 	want := "#\n#Mon Nov 30 03:27:10 UTC 2026\ncluster.id=a\\:b\nversion=1\ndirectory.id=AAAAAAAAAAEAAAAAAAAABw\nnode.id=1\n"
 	if string(got) != want {

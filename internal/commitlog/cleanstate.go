@@ -193,6 +193,9 @@ func (l *Log) loadClean(o *Options) (ok bool, err error) {
 	return true, l.start(r)
 }
 
+// TopicID returns the id of the topic that the log had, or zero.
+func (s *CleanState) TopicID() uuid.UUID { return s.topicID }
+
 // AppendTo appends the state in a form that ParseCleanState reads.
 func (s *CleanState) AppendTo(b []byte) []byte {
 	b = append(b, s.topicID[:]...)

@@ -10,7 +10,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -45,7 +44,7 @@ func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
 				m = mustOpen(b, c)
 				b.StartTimer()
 				used += cputime.Of(func() {
-					if err := m.Load(context.Background(), LoadOptions{Keep: func(topic.Partition, uuid.UUID) bool { return true }}); err != nil {
+					if err := m.Load(context.Background(), LoadOptions{Fate: func(FoundPartition) Decision { return Decision{} }}); err != nil {
 						b.Fatal(err)
 					}
 				})

@@ -58,15 +58,14 @@ func writeHint(fsys vfs.FS, path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// takeCleanState reads and removes the file, before the marker is taken. What is not
-// right, or not for this marker, is as good as no file.
-func (m *Manager) takeCleanState(d *dir) cleanStates {
+// readCleanState reads the file. What is not right, or not for the marker that is there, is as
+// good as no file.
+func (m *Manager) readCleanState(d *dir) cleanStates {
 	path := d.file(cleanStateName)
 	data, err := vfs.ReadFile(m.cfg.FS, path, cleanStateSizeMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	err = errors.Join(err, m.cfg.FS.Remove(path))
 	marker, statErr := m.cfg.FS.Stat(d.cleanShutdown())
 	if errors.Is(statErr, fs.ErrNotExist) {
 		return nil
@@ -80,6 +79,17 @@ func (m *Manager) takeCleanState(d *dir) cleanStates {
 		return nil
 	}
 	return states
+}
+
+// removeCleanState removes the file, before the marker is taken, and reports whether what it says
+// may be used.
+func (m *Manager) removeCleanState(d *dir) bool {
+	err := m.cfg.FS.Remove(d.file(cleanStateName))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	m.logger.Warn("file ignored, loading takes longer", "file", d.file(cleanStateName), "err", err)
+	return false
 }
 
 func encodeCleanStates(states cleanStates, markerTime int64) []byte {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -153,7 +152,7 @@ func TestCleanStateOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = mustOpen(t, c)
-	err := m.Load(context.Background(), LoadOptions{Keep: func(topic.Partition, uuid.UUID) bool { return false }})
+	err := m.Load(context.Background(), LoadOptions{Fate: func(FoundPartition) Decision { return keepIf(false) }})
 	if err != nil {
 		t.Fatal(err)
 	}

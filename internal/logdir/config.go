@@ -43,6 +43,10 @@ type Config struct {
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
 
+	// Judge, if not nil, is asked by Open when all directories are locked and read, before anything
+	// is written. Its error ends Open.
+	Judge func(Evidence) error
+
 	// OnDirFailure is told of a directory that goes offline after Open; the manager has
 	// let go of it by then. It runs on a goroutine of the manager's and may call the
 	// manager, Close excepted.
@@ -111,10 +115,9 @@ func (c *Config) complete() {
 type LoadOptions struct {
 	// LogConfig gives the settings of a topic; nil gives the defaults to all.
 	LogConfig func(topicName string) commitlog.Config
-	// Keep reports whether the partition belongs to this broker. id is zero when the
-	// directory has none: Kafka before 2.8 wrote it. A partition that is not kept is put
-	// aside under a name that ends in -stray. A nil Keep keeps all.
-	Keep func(p topic.Partition, id uuid.UUID) bool
+	// Fate says what becomes of a partition. TopicID is zero when the directory has none: Kafka
+	// before 2.8 wrote it. A nil Fate keeps all. It is called by several goroutines.
+	Fate func(FoundPartition) Decision
 	// TopicID, if not nil, names the topic of a kept partition whose directory has no id;
 	// the id is written there.
 	TopicID func(topicName string) uuid.UUID

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -18,6 +19,14 @@ type dir struct {
 	holdsLogs bool      // false: only the metadata log lives here
 	id        uuid.UUID // set by Open; zero if the directory was offline then
 	lock      io.Closer // set by Open; released by who puts the directory offline, or Close
+
+	found   FoundDir // as Open found it
+	listing listing  // for Load, which takes it
+
+	meta    checkpoint.MetaProperties // what meta.properties is to say
+	metaDue bool                      // and does not say yet
+
+	leftAlone map[topic.Partition]int64 // what the file of that name said
 
 	cordoned atomic.Bool // takes no new logs
 

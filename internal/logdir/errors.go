@@ -18,6 +18,9 @@ var (
 	ErrMayExist = errors.New("log may exist in an offline log directory")
 	// ErrNameTooLong: the name of a topic leaves no room for what a move adds to it.
 	ErrNameTooLong = errors.New("directory name is too long")
+	// ErrLeftAlone: a directory of the partition is there, and it is not known whether it is the
+	// partition's.
+	ErrLeftAlone = errors.New("left alone")
 	// ErrUnknownPartition: there is no log of this partition.
 	ErrUnknownPartition = errors.New("no such log")
 	// ErrClosed: the manager is closed, or closing.

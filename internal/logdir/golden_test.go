@@ -19,7 +19,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/golden"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -76,9 +75,9 @@ func (k *kafkaDir) load(t testing.TB) *Manager {
 	m := mustOpen(t, c)
 	err := m.Load(context.Background(), LoadOptions{
 		LogConfig: func(name string) commitlog.Config { return LogConfig(config.Default().Topic(k.topics[name].Configs)) },
-		Keep: func(p topic.Partition, id uuid.UUID) bool {
-			want := k.topics[p.Topic].TopicID
-			return id.IsZero() || want == "" || id.String() == want
+		Fate: func(at FoundPartition) Decision {
+			want := k.topics[at.Partition.Topic].TopicID
+			return keepIf(at.TopicID.IsZero() || want == "" || at.TopicID.String() == want)
 		},
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,17 +31,18 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	if o.LogConfig == nil {
 		o.LogConfig = func(string) commitlog.Config { return commitlog.DefaultConfig() }
 	}
+	if err := m.SettleMeta(); err != nil {
+		return err
+	}
 	m.progress.begin(m.cfg.Now())
 	defer func() { m.progress.end(m.cfg.Now()) }()
 	dirs := m.online()
 	found := make([]listing, len(dirs))
 	for i, d := range dirs {
-		var err error
-		if found[i], err = m.list(d); err != nil {
-			m.failed(d, err)
-			continue
+		found[i], d.listing = d.listing, listing{}
+		if !m.removeCleanState(d) {
+			found[i].states = nil
 		}
-		found[i].states = m.takeCleanState(d)
 	}
 	m.settleCopies(dirs, found)
 	if err := checkDuplicates(found); err != nil {
@@ -70,14 +72,9 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 
 // A listing is what lies in a log directory.
 type listing struct {
-	live, future []location
+	live, future []FoundPartition
 	deleted      []string    // paths
 	states       cleanStates // what logs said of themselves at the last clean stop
-}
-
-type location struct {
-	partition topic.Partition
-	path      string
 }
 
 // list reads a directory. What does not belong there is named and left alone; Kafka would
@@ -95,9 +92,9 @@ func (m *Manager) list(d *dir) (listing, error) {
 		}
 		switch kind, p := classify(e.Name()); kind {
 		case liveDir:
-			l.live = append(l.live, location{p, path})
+			l.live = append(l.live, FoundPartition{Partition: p, Path: path})
 		case futureDir:
-			l.future = append(l.future, location{p, path})
+			l.future = append(l.future, FoundPartition{Partition: p, Path: path})
 		case deletedDir:
 			l.deleted = append(l.deleted, path)
 		case strayDir:
@@ -120,17 +117,17 @@ func (m *Manager) isDir(path string, e fs.DirEntry) bool {
 // checkDuplicates refuses a partition that lies in two directories: nobody knows which of
 // them is right.
 func checkDuplicates(found []listing) error {
-	for _, kind := range []func(listing) []location{
-		func(l listing) []location { return l.live },
-		func(l listing) []location { return l.future },
+	for _, kind := range []func(listing) []FoundPartition{
+		func(l listing) []FoundPartition { return l.live },
+		func(l listing) []FoundPartition { return l.future },
 	} {
 		first := make(map[topic.Partition]string)
 		for _, l := range found {
 			for _, at := range kind(l) {
-				if other, ok := first[at.partition]; ok {
-					return fmt.Errorf("%w: partition %v lies in %s and in %s; move one of them away", ErrDuplicate, at.partition, other, at.path)
+				if other, ok := first[at.Partition]; ok {
+					return fmt.Errorf("%w: partition %v lies in %s and in %s; move one of them away", ErrDuplicate, at.Partition, other, at.Path)
 				}
-				first[at.partition] = at.path
+				first[at.Partition] = at.Path
 			}
 		}
 	}
@@ -213,10 +210,10 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 		m.deletions.add(m.cfg.Now().Add(m.fileDeleteDelay()), func() { m.removeAll(path) })
 	}
 	for _, at := range found.future {
-		d.park(at.partition, at.path, errFuture)
+		d.park(at.Partition, at.Path, errFuture)
 	}
 	for _, at := range found.live {
-		d.park(at.partition, at.path, errNotLoaded)
+		d.park(at.Partition, at.Path, errNotLoaded)
 	}
 	if !d.startedClean && len(found.live) > 0 {
 		m.logger.Info("directory was not stopped cleanly, logs are checked from their recovery points on", "dir", d.path, "logs", len(found.live))
@@ -229,13 +226,17 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 	return nil
 }
 
-// loadLog opens one log, and then parks it or puts it aside if that must be. An error takes
-// the directory offline.
-func (l *loading) loadLog(d *dir, at location) error {
-	m, p := l.m, at.partition
+// loadLog opens one log, unless its fate is another. A log that cannot be opened for what is in it
+// is parked. An error takes the directory offline.
+func (l *loading) loadLog(d *dir, at FoundPartition) error {
+	m, p := l.m, at.Partition
+	if kept, err := l.meetFate(d, at); !kept {
+		return err
+	}
 	log, err := l.open(d, p, uuid.Zero)
-	if err == nil && l.o.Keep != nil && !l.o.Keep(p, log.TopicID()) {
-		return errors.Join(log.Close(), l.putAside(d, at))
+	if err == nil && at.remembered && log.TopicID() != at.TopicID { // its file has changed since the stop
+		m.readTopicID(&at)
+		return errors.Join(log.Close(), l.loadLog(d, at))
 	}
 	if err == nil && log.TopicID().IsZero() && l.o.TopicID != nil {
 		if err = log.Close(); err == nil {
@@ -243,8 +244,8 @@ func (l *loading) loadLog(d *dir, at location) error {
 		}
 	}
 	if isDamage(err) {
-		m.logger.Error("damaged log left out", "partition", p, "dir", at.path, "err", err)
-		d.park(p, at.path, err)
+		m.logger.Error("damaged log left out", "partition", p, "dir", at.Path, "err", err)
+		d.park(p, at.Path, err)
 		return nil
 	}
 	if err != nil {
@@ -259,6 +260,25 @@ func (l *loading) loadLog(d *dir, at location) error {
 	}
 	d.loaded(log)
 	return nil
+}
+
+// meetFate does what is decided about a partition, and reports whether it is to be loaded.
+func (l *loading) meetFate(d *dir, at FoundPartition) (kept bool, err error) {
+	if l.o.Fate == nil {
+		return true, nil
+	}
+	switch decision := l.o.Fate(at); decision.Fate {
+	case Heal:
+		l.m.logger.Warn("topic id of a partition was damaged, and is written anew", "dir", at.Path, "id", decision.TopicID, "found", at.TopicID, "reason", decision.Reason)
+		return true, checkpoint.WritePartitionMetadata(l.m.cfg.FS, filepath.Join(at.Path, checkpoint.PartitionMetadataFile), decision.TopicID)
+	case LeaveAlone:
+		l.m.logger.Error("partition is left alone, and not served", "dir", at.Path, "reason", decision.Reason)
+		d.park(at.Partition, at.Path, fmt.Errorf("%w: %s", ErrLeftAlone, decision.Reason))
+		return false, nil
+	case PutAside:
+		return false, l.putAside(d, at, decision.Reason)
+	}
+	return true, nil
 }
 
 // open opens a log as the checkpoints and the marker say. A zero id is whatever the log's
@@ -334,14 +354,14 @@ func (m *Manager) openLog(o commitlog.Options) (*commitlog.Log, error) {
 }
 
 // putAside renames a partition that does not belong to this broker.
-func (l *loading) putAside(d *dir, at location) error {
-	stray := d.file(asideName(at.partition, straySuffix))
-	l.m.logger.Warn("partition does not belong to this broker, put aside", "partition", at.partition, "dir", stray)
-	if err := l.m.cfg.FS.Rename(at.path, stray); err != nil {
+func (l *loading) putAside(d *dir, at FoundPartition, reason string) error {
+	stray := d.file(asideName(at.Partition, straySuffix))
+	l.m.logger.Warn("partition does not belong to this broker, put aside", "partition", at.Partition, "dir", stray, "reason", reason)
+	if err := l.m.cfg.FS.Rename(at.Path, stray); err != nil {
 		return err
 	}
 	d.mu.Lock()
-	delete(d.mu.parked, at.partition) // finish takes it out of the checkpoints
+	delete(d.mu.parked, at.Partition) // finish takes it out of the checkpoints
 	d.mu.Unlock()
 	return l.m.cfg.FS.SyncDir(d.path)
 }
@@ -349,6 +369,9 @@ func (l *loading) putAside(d *dir, at location) error {
 // finish removes from the checkpoints what is no longer there: a partition created under
 // the same name must not inherit it.
 func (l *loading) finish(d *dir) error {
+	if err := l.m.writeLeftAlone(d); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.mu.loaded = true
 	d.mu.states = nil

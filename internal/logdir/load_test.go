@@ -141,6 +141,13 @@ func TestLoadLowersRecoveryPoint(t *testing.T) {
 	f("crash", func(fsys *vfs.Mem, _ *Manager) *vfs.Mem { return fsys.CrashClone(nil) })
 }
 
+func keepIf(keep bool) Decision {
+	if keep {
+		return Decision{}
+	}
+	return Decision{Fate: PutAside}
+}
+
 func TestLoadSorts(t *testing.T) {
 	fsys := vfs.NewMem()
 	m := mustLoad(t, testConfig(fsys, "/a"))
@@ -158,11 +165,11 @@ func TestLoadSorts(t *testing.T) {
 	mustWrite(t, fsys, "/a/"+checkpoint.RecoveryPoints, "0\n4\norders 0 1\norders 1 2\nc 0 7\ngone 0 9\n")
 
 	m = mustOpen(t, testConfig(fsys, "/a"))
-	err := m.Load(context.Background(), LoadOptions{Keep: func(p topic.Partition, id uuid.UUID) bool {
-		if id != ordersID {
-			t.Errorf("%v: got topic id %v, want %v", p, id, ordersID)
+	err := m.Load(context.Background(), LoadOptions{Fate: func(at FoundPartition) Decision {
+		if at.TopicID != ordersID || at.IDErr != nil {
+			t.Errorf("%v: got topic id %v, %v, want %v", at.Partition, at.TopicID, at.IDErr, ordersID)
 		}
-		return p == orders0
+		return keepIf(at.Partition == orders0)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +337,7 @@ func TestLoadWithoutTopicID(t *testing.T) {
 	}
 	m = mustOpen(t, testConfig(fsys, "/a"))
 	err := m.Load(context.Background(), LoadOptions{
-		Keep:    func(_ topic.Partition, id uuid.UUID) bool { return id.IsZero() },
+		Fate:    func(at FoundPartition) Decision { return keepIf(at.TopicID.IsZero() || at.TopicID == ordersID) },
 		TopicID: func(string) uuid.UUID { return ordersID },
 	})
 	if err != nil {

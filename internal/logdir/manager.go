@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,16 @@ func (m *Manager) DirectoryID(p topic.Partition) (id uuid.UUID, ok bool) {
 		return uuid.Zero, false
 	}
 	return e.dir.id, true
+}
+
+// MetadataDirectoryID returns the id of the directory that holds the metadata log.
+func (m *Manager) MetadataDirectoryID() uuid.UUID {
+	for _, d := range m.dirs {
+		if d.path == filepath.Clean(m.cfg.MetadataDir) {
+			return d.id
+		}
+	}
+	return uuid.Zero
 }
 
 func (m *Manager) entry(p topic.Partition) (entry, bool) {

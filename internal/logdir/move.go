@@ -255,26 +255,26 @@ func (m *Manager) settleCopies(dirs []*dir, found []listing) {
 	count := make(map[topic.Partition]int)
 	for _, l := range found {
 		for _, at := range l.live {
-			count[at.partition]++
+			count[at.Partition]++
 		}
 	}
 	for i, d := range dirs {
-		found[i].live = slices.DeleteFunc(found[i].live, func(at location) bool {
-			if d.failure() != nil || found[i].states[at.partition] != nil || !m.isMarked(at.path) {
+		found[i].live = slices.DeleteFunc(found[i].live, func(at FoundPartition) bool {
+			if d.failure() != nil || found[i].states[at.Partition] != nil || !m.isMarked(at.Path) {
 				return false
 			}
 			var err error
 			gone := true
 			switch {
-			case count[at.partition] > 1:
-				at.path, err = m.renameBack(d, at)
+			case count[at.Partition] > 1:
+				at.Path, err = m.renameBack(d, at)
 				found[i].future = append(found[i].future, at)
 			case m.someOffline():
-				m.logger.Error("partition is left out: it was moving, and may be in a directory that is offline", "dir", at.path)
-				d.park(at.partition, at.path, ErrMayExist)
+				m.logger.Error("partition is left out: it was moving, and may be in a directory that is offline", "dir", at.Path)
+				d.park(at.Partition, at.Path, ErrMayExist)
 			default:
-				m.logger.Info("move is completed", "partition", at.partition, "dir", at.path)
-				gone, err = false, m.unmark(at.path)
+				m.logger.Info("move is completed", "partition", at.Partition, "dir", at.Path)
+				gone, err = false, m.unmark(at.Path)
 			}
 			if err != nil {
 				m.failed(d, err)
@@ -294,14 +294,14 @@ func (m *Manager) someOffline() bool {
 }
 
 // renameBack gives a copy the name of one.
-func (m *Manager) renameBack(d *dir, at location) (string, error) {
-	name, err := futureName(at.partition)
+func (m *Manager) renameBack(d *dir, at FoundPartition) (string, error) {
+	name, err := futureName(at.Partition)
 	if err != nil {
-		return at.path, err
+		return at.Path, err
 	}
 	path := d.file(name)
-	if err := m.cfg.FS.Rename(at.path, path); err != nil {
-		return at.path, err
+	if err := m.cfg.FS.Rename(at.Path, path); err != nil {
+		return at.Path, err
 	}
 	return path, m.cfg.FS.SyncDir(d.path)
 }
@@ -322,16 +322,16 @@ func (l *loading) loadFutures(ctx context.Context, dirs []*dir, found []listing)
 
 // loadFuture opens the future log of a move that the last stop interrupted. What it has
 // beyond the live log is from before a crash, and not of the live log any more.
-func (l *loading) loadFuture(d *dir, at location) error {
-	m, p := l.m, at.partition
+func (l *loading) loadFuture(d *dir, at FoundPartition) error {
+	m, p := l.m, at.Partition
 	live, ok := m.entry(p)
 	if !ok {
-		d.park(p, at.path, errFuture)
-		m.logger.Warn("copy of a partition that is not there, left alone", "dir", at.path)
+		d.park(p, at.Path, errFuture)
+		m.logger.Warn("copy of a partition that is not there, left alone", "dir", at.Path)
 		return nil
 	}
 	o := m.logOptions(d, p, live.log.TopicID(), live.log.Config())
-	o.Dir, o.Clean = at.path, d.startedClean
+	o.Dir, o.Clean = at.Path, d.startedClean
 	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
 	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
 	log, err := m.openLog(o)
@@ -339,8 +339,8 @@ func (l *loading) loadFuture(d *dir, at location) error {
 		err = log.TruncateTo(live.log.Offsets().End)
 	}
 	if isDamage(err) {
-		m.logger.Warn("damaged copy is removed, the move begins again", "partition", p, "dir", at.path, "err", err)
-		m.deleteLater(0, func() { m.removeAll(at.path) })
+		m.logger.Warn("damaged copy is removed, the move begins again", "partition", p, "dir", at.Path, "err", err)
+		m.deleteLater(0, func() { m.removeAll(at.Path) })
 		d.unpark(p)
 		return m.beginMove(p, live, d)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// Open creates missing directories, locks them all, and settles which cluster and broker
-// they belong to. It loads no log. A directory that fails is offline from the start, which
+// Open creates missing directories, locks them all, looks what lies there, and settles which cluster
+// and broker they belong to: until that is judged it writes nothing. It loads no log. A directory that fails is offline from the start, which
 // Dirs tells; an error means that nothing is open: a directory is locked, belongs
 // elsewhere, is configured twice, or none is left, the metadata directory included.
 func Open(cfg Config) (*Manager, error) {
@@ -39,7 +39,17 @@ func (m *Manager) open() error {
 			return err
 		}
 	}
-	if err := m.settleMeta(); err != nil {
+	id, err := m.readMeta()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(m.look(), m.enoughOnline()); err != nil {
+		return err
+	}
+	if err := m.judge(id); err != nil {
+		return err
+	}
+	if err := m.writeMeta(id); err != nil {
 		return err
 	}
 	return m.enoughOnline()

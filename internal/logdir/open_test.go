@@ -29,7 +29,7 @@ func TestOpenFresh(t *testing.T) {
 		if d.Path != []string{"/a/logs", "/b/logs"}[i] || !d.Online || d.Err != nil || d.ID.IsReserved() || len(d.Logs) != 0 {
 			t.Errorf("directory %+v", d)
 		}
-		want := checkpoint.MetaProperties{ClusterID: m.ClusterID(), NodeID: 1, DirectoryID: d.ID}
+		want := checkpoint.MetaProperties{Version: 1, ClusterID: m.ClusterID(), NodeID: 1, DirectoryID: d.ID}
 		if got := mustMeta(t, crashed, d.Path); got != want {
 			t.Errorf("%s after a crash: got %+v, want %+v", d.Path, got, want)
 		}
@@ -97,6 +97,10 @@ func TestOpenCompletesMeta(t *testing.T) {
 	mustWrite(t, fsys, "/a/meta.properties", "version=0\nbroker.id=7\ncluster.id=c\n")
 	mustWrite(t, fsys, "/b/meta.properties", "")
 	m := mustOpen(t, Config{FS: fsys, Dirs: []string{"/a", "/b"}, NodeID: -1, MetadataDir: "/m"})
+	if got := mustMeta(t, fsys, "/a"); got.Version != 0 {
+		t.Errorf("version %d before the metadata log begins, want 0", got.Version)
+	}
+	m.SettleMeta()
 	for _, dir := range []string{"/a", "/b", "/m"} {
 		got := mustMeta(t, fsys, dir)
 		if got.ClusterID != "c" || got.NodeID != 7 || got.DirectoryID.IsZero() {
