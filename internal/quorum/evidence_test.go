@@ -192,6 +192,37 @@ func TestCrashLeavesNoProof(t *testing.T) {
 	}
 }
 
+// Of the removals after a snapshot a crash may undo the first and not the second. What is left of
+// the log before the gap is of no use.
+func TestGapBelowSnapshot(t *testing.T) {
+	fsys, dir := memDir(t)
+	o := options(fsys, dir)
+	o.SnapshotBytes = 512
+	q := mustOpen(t, o)
+	first, err := vfs.ReadFile(fsys, filepath.Join(logDir(dir), segmentName(0)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		mustPropose(t, q, topicRecords(n)...)
+	}
+	q.maybeSnapshot()
+	state, end := stateOf(q.Image()), q.NextOffset()
+	mustClose(t, q)
+	segments := names(t, fsys, dir, logSuffix)
+	if segments[0] == segmentName(0) || segments[0] == segmentName(4) {
+		t.Fatalf("segments %v, want a gap behind the first", segments)
+	}
+	overwriteFile(t, fsys, filepath.Join(logDir(dir), segmentName(0)), first)
+	q = mustOpen(t, o)
+	if !slices.Equal(stateOf(q.Image()), state) || q.NextOffset() != end+1 {
+		t.Errorf("the image differs, or the log ends at %d, want %d", q.NextOffset(), end+1)
+	}
+	if got := names(t, fsys, dir, logSuffix); got[0] != segments[0] {
+		t.Errorf("segments %v, want %v", got, segments)
+	}
+}
+
 // A snapshot that is whole and not that of its name is refused by name.
 func TestWrongSnapshot(t *testing.T) {
 	for _, other := range []string{"00000000000000000000-0000000000.checkpoint", "00000000000000000174-0000000001.checkpoint"} {

@@ -55,6 +55,7 @@ type metadataLog struct {
 		fileEnd     int64 // where the files end, without the torn tail
 		fileEpoch   int32 // epoch of the last batch in the files, or noEpoch
 		torn        *tornTail
+		stale       []*segment // of what the snapshot holds, with a gap behind them
 		marks       map[int64]mark
 
 		// soleVoter is written with the next LeaderChange.
@@ -465,9 +466,9 @@ func (l *metadataLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
-	for _, s := range l.mu.segments {
+	for _, s := range slices.Concat(l.mu.stale, l.mu.segments) {
 		errs = append(errs, s.file.Close())
 	}
-	l.mu.segments, l.mu.entries = nil, nil
+	l.mu.stale, l.mu.segments, l.mu.entries = nil, nil, nil
 	return errors.Join(errs...)
 }

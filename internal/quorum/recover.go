@@ -51,8 +51,8 @@ func (l *metadataLog) load(skip int64, marks ...int64) error {
 	return nil
 }
 
-// settle makes the files what load took them for: it cuts a torn tail, and removes a log that ends
-// before the snapshot, which goes on as an empty one.
+// settle makes the files what load took them for: it cuts a torn tail, removes what a snapshot has
+// replaced, and a log that ends before the snapshot, which goes on as an empty one.
 func (l *metadataLog) settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,18 +63,17 @@ func (l *metadataLog) settle() error {
 			return err
 		}
 	}
-	if l.mu.fileEnd >= l.mu.nextOffset {
-		return nil
-	}
-	if len(l.mu.segments) > 0 {
+	if l.mu.fileEnd < l.mu.nextOffset {
 		l.logger.Error("the metadata log ends before the snapshot: it starts anew there", "log end", l.mu.fileEnd, "snapshot", l.mu.nextOffset)
+		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
 	}
-	for _, s := range l.mu.segments {
+	for len(l.mu.stale) > 0 {
+		s := l.mu.stale[0]
+		l.mu.stale = l.mu.stale[1:]
 		if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
 			return err
 		}
 	}
-	l.mu.segments = nil
 	return nil
 }
 
@@ -107,6 +106,11 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 		return err
 	}
 	s := &segment{base: base, file: file}
+	if base > l.mu.nextOffset && base <= skip { // a crash undid some of the removals after a snapshot
+		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
+		l.mu.nextOffset, l.mu.nextBytes = base, 0
+		l.restartLocked()
+	}
 	l.mu.segments = append(l.mu.segments, s)
 	if base != l.mu.nextOffset {
 		return &CorruptError{path, 0, l.mu.nextOffset, errors.New("the segment before it ends elsewhere")}
