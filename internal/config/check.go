@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -9,7 +10,7 @@ import (
 // checkTogether holds the rules that need more than one key, or more than the table can
 // say; they count for dynamic values too.
 func (b *Broker) checkTogether() error {
-	for name, least := range map[string]int64{"log.retention.ms": -1, "log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0} {
+	for name, least := range map[string]int64{"log.retention.ms": math.MinInt64, "log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0} {
 		for _, m := range families[name] {
 			text, ok := b.Get(m.name)
 			if !ok {
@@ -48,7 +49,7 @@ func (b *Broker) checkCleaner() error {
 }
 
 var familyWants = map[string]string{
-	"log.retention.ms":      "-1 (no limit) or at least 1",
+	"log.retention.ms":      "-1 (no limit, as all below) or at least 1",
 	"log.roll.ms":           "at least 1",
 	"log.roll.jitter.ms":    "at least 0",
 	"log.flush.interval.ms": "at least 0",

@@ -115,8 +115,8 @@ func TestParseErrors(t *testing.T) {
 	f("a=\\u12", `server.properties: line 1: "\\u12": \u needs four hexadecimal digits`)
 	f("", "--set: log.retention.hours=week: want a whole number, -2147483648 to 2147483647", "log.retention.hours=week")
 	f("", "--set num.partitions: want key=value", "num.partitions")
-	f("log.retention.ms=0", "log.retention.ms=0: want -1 (no limit) or at least 1")
-	f("log.retention.minutes=-5", "log.retention.minutes=-5: want -1 (no limit) or at least 1")
+	f("log.retention.ms=0", "log.retention.ms=0: want -1 (no limit, as all below) or at least 1")
+	f("log.retention.minutes=0", "log.retention.minutes=0: want -1 (no limit, as all below) or at least 1")
 	f("log.roll.ms=0", "log.roll.ms=0: want at least 1")
 	f("node.id=1\nbroker.id=2", "node.id=1 and broker.id=2: want the same number; one of them is enough")
 	f("process.roles=controller", "process.roles=controller: gregor serves brokers; want broker, or broker,controller")
@@ -220,6 +220,8 @@ func TestRetentionFamily(t *testing.T) {
 	f("log.retention.hours=2\nlog.retention.minutes=3", 3*minuteMs)
 	f("log.retention.hours=2\nlog.retention.minutes=3\nlog.retention.ms=4", 4)
 	f("log.retention.hours=-1", -1)
+	f("log.retention.hours=-2", -1) // Kafka starts, and keeps for ever
+	f("log.retention.ms=-9223372036854775808", -1)
 	f("log.retention.ms=-1\nlog.retention.hours=3", -1)
 	topic := mustParse(t, "log.roll.hours=2\nlog.roll.jitter.hours=1\nlog.flush.scheduler.interval.ms=77").Topic(nil)
 	if ms, jitter, flush := topic.Long("segment.ms"), topic.Long("segment.jitter.ms"), topic.Long("flush.ms"); ms != 2*hourMs || jitter != hourMs || flush != 77 {
@@ -277,7 +279,7 @@ func TestValidateDynamic(t *testing.T) {
 	}
 	f("log.retention.ms", "1000", false, nil)
 	f("log.retention.ms", "abc", true, &ValueError{Key: "log.retention.ms", Value: "abc", Want: "a whole number"})
-	f("log.retention.ms", "0", true, &ValueError{Key: "log.retention.ms", Value: "0", Want: "-1 (no limit) or at least 1"})
+	f("log.retention.ms", "0", true, &ValueError{Key: "log.retention.ms", Value: "0", Want: "-1 (no limit, as all below) or at least 1"})
 	f("num.partitions", "3", true, &ReadOnlyError{"num.partitions"})
 	f("listeners", "PLAINTEXT://:1", false, &PerBrokerError{"listeners", "the id of one broker, not all of them"})
 	f("listeners", "PLAINTEXT://:1", true, nil)
