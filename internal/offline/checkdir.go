@@ -5,11 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
@@ -27,21 +24,17 @@ type surrounding struct {
 	dir     string
 	isDir   bool // false: nothing says that it is a log directory
 	meta    checkpoint.MetaProperties
+	hasMeta bool // meta.properties is there, readable or not
 	clean   bool
 	kraft   bool
 	offsets map[string]map[topic.Partition]int64 // by the checkpoint's name
+	empty   []string                             // checkpoints of no bytes
 	topics  topics
 }
 
 func (c *checking) exists(path string) bool {
 	_, err := c.o.FS.Stat(path)
 	return err == nil
-}
-
-// topics are what the metadata log says about them.
-type topics struct {
-	ids     map[string]uuid.UUID
-	compact map[string]bool
 }
 
 // readLogDir reads the files of a log directory. What is wrong with them is reported if the
@@ -87,16 +80,6 @@ func (c *checking) readLogDir(ctx context.Context, dir string, d *dirCheck) (*su
 	return s, nil
 }
 
-func (s *surrounding) readMeta(c *checking, path string, found *collector) error {
-	m, err := checkpoint.ReadMetaProperties(c.o.FS, path)
-	if errors.Is(err, checkpoint.ErrCorrupt) {
-		found.damage(path, -1, -1, "%s", reason(err))
-		return nil
-	}
-	s.isDir, s.meta, s.kraft = true, m, !m.DirectoryID.IsZero()
-	return err
-}
-
 // checkCleanState looks at gregor-clean-state: "GCS1", then the CRC-32C of what follows. It is a
 // hint that saves time, so that damage to it is no more than a note.
 func (c *checking) checkCleanState(path string, found *collector) error {
@@ -111,16 +94,6 @@ func (c *checking) checkCleanState(path string, found *collector) error {
 		found.note(path, -1, -1, "damaged; the next start of gregor takes longer without it")
 	}
 	return nil
-}
-
-func (s *surrounding) readOffsets(c *checking, path string, found *collector) error {
-	m, err := checkpoint.ReadOffsets(c.o.FS, path)
-	if errors.Is(err, checkpoint.ErrCorrupt) {
-		found.damage(path, -1, -1, "%s", reason(err))
-		return nil
-	}
-	s.offsets[filepath.Base(path)] = m
-	return err
 }
 
 // report looks at what the files of the directory say together.
@@ -142,40 +115,20 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 		}
 		here[name] = true
 	}
-	s.missing(found, checkpoint.RecoveryPoints, checkpoint.HighWatermarks)
-	s.missing(found, checkpoint.HighWatermarks, checkpoint.RecoveryPoints)
-	for name, m := range s.offsets {
-		path := filepath.Join(s.dir, name)
-		var strangers []string
-		for p, offset := range m {
-			if !here[p] {
-				strangers = append(strangers, p.String())
-			} else if offset < 0 {
-				found.damage(path, -1, -1, "offset %d of %v", offset, p)
-			}
-		}
-		if n := len(strangers); n > 0 {
-			slices.Sort(strangers)
-			found.note(path, -1, -1, "%d partitions are not here: %s", n, strings.Join(strangers[:min(n, 5)], ", "))
-		}
-	}
+	s.reportOffsets(found, here)
+	s.reportMeta(found, d.partitions)
 }
 
-// missing reports a checkpoint that is not there: whoever writes the other writes both. Without
-// either the partitions were put here by hand. A new broker writes its first recovery points
-// later than the other.
-func (s *surrounding) missing(found *collector, name, other string) {
-	_, here := s.offsets[name]
-	path := filepath.Join(s.dir, name)
-	corrupt := slices.ContainsFunc(found.findings, func(f Finding) bool { return f.File == path })
-	if _, both := s.offsets[other]; !both || here || corrupt {
-		return
+// lists reports whether one of the two checkpoints that a clean stop writes for every partition
+// has one, so that it is missing where the other has not.
+func (s *surrounding) lists(p topic.Partition) bool {
+	points, marks := s.offsets[checkpoint.RecoveryPoints], s.offsets[checkpoint.HighWatermarks]
+	if !s.clean || points == nil || marks == nil {
+		return false
 	}
-	if name == checkpoint.RecoveryPoints && !s.clean {
-		found.note(path, -1, -1, "missing; if no broker runs, the next start recovers all there is")
-	} else {
-		found.damage(path, -1, -1, "missing")
-	}
+	_, point := points[p]
+	_, mark := marks[p]
+	return point || mark
 }
 
 // tell gives each partition what is known about it.
@@ -194,7 +147,7 @@ func (s *surrounding) tell(partitions []*partition) {
 		p.known = known{
 			recoveryPoint: get(checkpoint.RecoveryPoints, name), highWatermark: get(checkpoint.HighWatermarks, name),
 			logStart: get(checkpoint.LogStartOffsets, name), cleaned: get(checkpoint.CleanerOffsets, name),
-			clean: s.clean, kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],
+			around: s.isDir, clean: s.clean, listed: s.lists(name), kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],
 		}
 		switch {
 		case name.Topic == topic.ClusterMetadata:
@@ -210,75 +163,4 @@ func (s *surrounding) tell(partitions []*partition) {
 func decodeMetadata(_ record.Batch, r *record.Record) error {
 	_, err := metadata.Decode(r.Value)
 	return err
-}
-
-const metadataDir = topic.ClusterMetadata + "-0"
-
-// readTopics collects what the metadata log says about topics, snapshots first. Damage in it
-// is for its own check to report.
-func (c *checking) readTopics(ctx context.Context, dir string, t *topics) error {
-	entries, err := c.o.FS.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	t.ids, t.compact = map[string]uuid.UUID{}, map[string]bool{}
-	names := map[uuid.UUID]string{}
-	for _, want := range []fileKind{kraftSnapshot, logFile} {
-		for _, e := range entries {
-			if kind, _ := classify(e.Name()); kind != want || e.IsDir() {
-				continue
-			}
-			if err := c.eachRecord(ctx, filepath.Join(dir, e.Name()), func(r metadata.Record) { t.apply(r, names) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (t *topics) apply(r metadata.Record, names map[uuid.UUID]string) {
-	switch r := r.(type) {
-	case *metadata.TopicRecord:
-		t.ids[r.Name], names[r.TopicID] = r.TopicID, r.Name
-	case *metadata.RemoveTopicRecord:
-		delete(t.ids, names[r.TopicID])
-	case *metadata.ConfigRecord:
-		if r.ResourceType == topicResource && r.Name == "cleanup.policy" && r.Value != nil && strings.Contains(*r.Value, "compact") {
-			t.compact[r.ResourceName] = true // for good: what was compacted once has holes
-		}
-	}
-}
-
-// topicResource is the resource type of topics.
-const topicResource = 2
-
-func (c *checking) eachRecord(ctx context.Context, path string, visit func(metadata.Record)) (err error) {
-	scan, err := openScanner(c.o.FS, path, 0)
-	if errors.Is(err, fs.ErrNotExist) { // replaced by a newer snapshot since
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, scan.close()) }()
-	for {
-		sp, err := scan.next()
-		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if sp.Err != nil || sp.Batch.IsControl() {
-			continue
-		}
-		for r, err := range sp.Batch.Records() {
-			if err != nil {
-				break
-			}
-			if m, err := metadata.Decode(r.Value); err == nil {
-				visit(m)
-			}
-		}
-	}
 }

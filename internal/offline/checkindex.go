@@ -17,7 +17,7 @@ type indexWalk struct {
 
 	// An offset entry has the last offset of a batch that begins where it points; or, made by
 	// Kafka up to 4.1, of a later one that came in the same request; or, made by Kafka 1, the
-	// first offset.
+	// first offset; or, made by the cleaner of Kafka 2, that of the last record that it kept.
 	pending *offsetEntry
 
 	indexed   int64 // where the last entry leads to
@@ -132,7 +132,8 @@ func (s *segmentCheck) checkOffsetEntries(position int64, b record.Batch, in ins
 			"no entry for the bytes from %d to %d: more than a usual index.interval.bytes explains", w.indexed, position)
 	}
 	if e := w.pending; e != nil {
-		if e.offset == in.last || e.offset == in.first || b.Magic() < 2 && in.first <= e.offset && e.offset <= in.last {
+		within := in.first <= e.offset && e.offset <= in.last
+		if e.offset == in.last || e.offset == in.first || within && (b.Magic() < 2 || in.holed()) {
 			w.pending = nil
 		}
 	}
@@ -200,17 +201,34 @@ func (s *segmentCheck) finishIndexes() {
 		s.badEntry(segment.TimeIndexFile, w.times[0].offset, "the segment ends at offset %d", s.offsets.expected-1)
 	}
 	s.txns.finish(s)
-	if !s.active && !w.missing[segment.TimeIndexFile] && w.timestamp < w.maxTimestamp && len(s.holes) == 0 {
+	if s.indexed() && (!s.active || s.name.Topic != topic.ClusterMetadata) && !w.missing[segment.TimeIndexFile] && w.timestamp < w.maxTimestamp && len(s.holes) == 0 {
 		s.note(s.partition.path(s.base, segment.TimeIndexFile), -1, -1,
 			"the largest timestamp of the segment, %d, is not in it: Kafka takes %d for that", w.maxTimestamp, w.timestamp)
 	}
-	if s.size == 0 || s.name.Topic == topic.ClusterMetadata { // gregor makes none for its metadata log
+	if s.name.Topic == topic.ClusterMetadata { // gregor makes none for its metadata log
 		return
 	}
+	if s.size == 0 {
+		if w.missing[segment.IndexFile] && w.missing[segment.TimeIndexFile] && (!s.active || s.behindGap) {
+			s.note(s.path, -1, s.base, "empty, and without index files: no broker makes a segment there")
+		}
+		return
+	}
+	severity := Damage
+	if s.justRolled() {
+		severity = Note
+	}
 	if w.missing[segment.IndexFile] {
-		s.damage(s.partition.path(s.base, segment.IndexFile), -1, -1, "missing; the next start makes it anew")
+		s.add(Finding{s.partition.path(s.base, segment.IndexFile), -1, -1, severity, "missing; the next start makes it anew"})
 	}
 	if w.missing[segment.TimeIndexFile] && s.sawTimes {
-		s.damage(s.partition.path(s.base, segment.TimeIndexFile), -1, -1, "missing; look-ups by time read the segment instead")
+		s.add(Finding{s.partition.path(s.base, segment.TimeIndexFile), -1, -1, severity, "missing; look-ups by time read the segment instead"})
 	}
+}
+
+// justRolled reports whether an unclean stop may have come between a roll, or the first append
+// behind it, and the making of index files, which would have no entry yet.
+func (s *segmentCheck) justRolled() bool {
+	const interval = 4096 // index.interval.bytes, unless somebody changed it
+	return s.active && s.around && !s.clean && (s.batches <= 1 || s.size <= interval)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
@@ -25,6 +26,8 @@ type segmentCheck struct {
 	active bool
 
 	indexes     indexWalk
+	behindGap   bool // offsets are missing in front of it
+	batches     int  // good ones so far
 	sawMessages bool // a batch of format v0
 	sawTimes    bool // a batch that can have a timestamp
 	holes       []hole
@@ -126,13 +129,27 @@ func (s *segmentCheck) bad(sp span) {
 	case sp.End < s.size:
 		s.damage(s.path, sp.Position, offset, "%s; the next good batch is at byte %d", plain(sp.Err), sp.End)
 	default:
-		s.damage(s.path, sp.Position, offset, "%s; nothing good follows in the last %d bytes", plain(sp.Err), sp.End-sp.Position)
+		severity := Damage
+		if s.active && s.aboveProofs(offset) {
+			severity = Note
+		}
+		s.add(Finding{s.path, sp.Position, offset, severity,
+			fmt.Sprintf("%s; nothing good follows in the last %d bytes", plain(sp.Err), sp.End-sp.Position)})
 		s.torn = s.torn || s.active
 	}
 	s.holes = append(s.holes, hole{sp.Position, sp.End})
 	s.offsets.lost = true
 	s.txns.lost = true
 	s.producers.lost = true
+}
+
+// aboveProofs reports whether an unclean stop may have been in the middle of writing what follows
+// an offset: nobody says that it was there.
+func (p *partition) aboveProofs(offset int64) bool {
+	if !p.around || p.clean || offset < p.recoveryPoint || offset < p.highWatermark {
+		return false
+	}
+	return !slices.ContainsFunc(p.producers.snapshots, func(f producerSnapshotFile) bool { return f.offset > offset })
 }
 
 // plain leaves out of an error what the finding has anyway.
@@ -151,12 +168,13 @@ func (s *segmentCheck) good(sp span) {
 	if err != nil {
 		s.damage(s.path, sp.Position, b.BaseOffset(), "batch of %d bytes: %v", b.Size(), err)
 	}
+	s.batches++
 	if b.Magic() == 0 {
 		s.sawMessages = true
 	} else {
 		s.sawTimes = true
 	}
-	if in.count >= 0 && in.count <= int64(b.LastOffsetDelta()) && b.Magic() == 2 {
+	if b.Magic() == 2 && in.holed() {
 		s.partition.compacted, s.partition.holed = true, true
 	}
 	if !s.offsets.batch(s, sp.Position, in) {
@@ -168,6 +186,7 @@ func (s *segmentCheck) good(sp span) {
 	s.epochs.batch(s, sp.Position, b)
 	s.txns.batch(s, b, in)
 	s.producers.batch(s, b, in)
+	s.noteSnapshotTime(b)
 }
 
 // What inspect learns of a batch.
@@ -178,6 +197,9 @@ type insight struct {
 
 	coordinatorEpoch int32 // of an ABORT or COMMIT marker
 }
+
+// holed reports whether compaction has removed records of the batch.
+func (in *insight) holed() bool { return in.count >= 0 && in.count <= in.last-in.first }
 
 const noControl record.ControlType = -1
 

@@ -41,8 +41,11 @@ func (w *offsetWalk) segment(s *segmentCheck) {
 		w.expected = s.base
 	case s.base < w.expected:
 		s.damage(s.path, 0, s.base, "segment begins below %d, where the one before ends", w.expected)
-		w.expected = s.base
+		if s.size > 0 {
+			w.expected = s.base
+		}
 	case s.base > w.expected:
+		s.behindGap = true
 		if !w.lost {
 			w.gap(gap{s.path, 0, w.expected, s.base, true})
 		}

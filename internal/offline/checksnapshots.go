@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -51,6 +52,7 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 	s := &segmentCheck{partition: p, path: path, size: scan.size}
 	var first, last record.ControlType = noControl, noControl
 	count, end := 0, int64(0)
+	_, nameEpoch, named := parseSnapshotName(filepath.Base(path))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -76,6 +78,10 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 		}
 		if count == 0 {
 			first = firstControl(sp.Batch)
+			p.checkHeader(path, sp.Batch)
+		}
+		if named && sp.Batch.LeaderEpoch() != nameEpoch {
+			p.damage(path, sp.Position, sp.Batch.BaseOffset(), "leader epoch %d, the name of the file says %d", sp.Batch.LeaderEpoch(), nameEpoch)
 		}
 		count++
 		last, end = in.control, in.last+1
@@ -84,6 +90,39 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 		p.damage(path, -1, -1, "a snapshot begins with a header and ends with a footer")
 	}
 	return nil
+}
+
+// checkHeader holds what a snapshot's header says against the log: the time of the last batch that
+// is in it.
+func (p *partition) checkHeader(path string, b record.Batch) {
+	end, _, named := parseSnapshotName(filepath.Base(path))
+	if !named {
+		return
+	}
+	if end > p.end() && len(p.logs) > 0 {
+		p.damage(path, -1, end, "the snapshot ends at %d, the log at %d", end, p.end())
+	}
+	want, ok := p.snapshotTimes[end]
+	if !ok || want == unknown {
+		return
+	}
+	for r, err := range b.Records() {
+		header := metadata.NewSnapshotHeaderRecord()
+		if err == nil && metadata.DecodeControl(r.Value, header) == nil && header.LastContainedLogTimestamp != want {
+			p.damage(path, -1, end, "the snapshot ends with a batch of time %d, that of the log there is of %d", header.LastContainedLogTimestamp, want)
+		}
+		return
+	}
+}
+
+// noteSnapshotTime keeps the time of a batch that a snapshot ends with.
+func (p *partition) noteSnapshotTime(b record.Batch) {
+	if b.IsControl() {
+		return
+	}
+	if _, ok := p.snapshotTimes[b.NextOffset()]; ok {
+		p.snapshotTimes[b.NextOffset()] = b.MaxTimestamp()
+	}
 }
 
 func firstControl(b record.Batch) record.ControlType {

@@ -138,10 +138,10 @@ func TestCheckFindsEachDamageOfTheTornSet(t *testing.T) {
 	fsys, _ := unpack(t, "kafka-4.4.0-torn")
 	want := golden.Damage(t)
 	for _, f := range mustCheck(t, fsys, "data").Findings {
-		if f.Severity == Note {
+		position, ok := want[f.File]
+		if f.Severity == Note && !ok { // what a crash may have left is named all the same
 			continue
 		}
-		position, ok := want[f.File]
 		if !ok {
 			t.Errorf("not in the list of damage, or found twice: %v", f)
 		} else if position >= 0 && f.Position != position {

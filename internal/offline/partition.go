@@ -44,13 +44,17 @@ type partition struct {
 	compacted bool          // holes between offsets mean nothing
 	holed     bool          // a batch has fewer records than offsets
 	padded    int           // index files that end in zeros
+
+	snapshotTimes map[int64]int64 // time of the batch in front of the end of each KRaft snapshot
 }
 
 // What the log directory around a partition says about it; unknown where it says nothing.
 type known struct {
 	recoveryPoint, highWatermark, logStart, cleaned int64
 
+	around    bool      // a log directory is around the partition
 	clean     bool      // stopped cleanly
+	listed    bool      // in one of the checkpoints that a clean stop writes for every partition
 	topicID   uuid.UUID // of the metadata log, or zero
 	kraft     bool      // every partition has to have a topic id
 	compacted bool      // cleanup.policy has compact
@@ -64,7 +68,7 @@ func newPartition(fsys vfs.FS, dir string, c *collector) *partition {
 	name, _, _ := parseDir(dir)
 	return &partition{
 		fs: fsys, dir: dir, name: name, known: unknownDir(), collector: c,
-		read: func(int64) {}, kinds: map[string]fileKind{},
+		read: func(int64) {}, kinds: map[string]fileKind{}, snapshotTimes: map[int64]int64{},
 	}
 }
 
@@ -87,6 +91,8 @@ func (p *partition) list() error {
 			continue
 		case kind == logFile:
 			p.logs = append(p.logs, base)
+		case kind == kraftSnapshot:
+			p.snapshotTimes[base] = unknown
 		case kind == leftover:
 			left[filepath.Ext(e.Name())]++
 		}
@@ -127,6 +133,7 @@ func (p *partition) check(ctx context.Context) error {
 	p.reportGaps()
 	p.checkEpochs()
 	p.producers.finish(p)
+	p.checkStart()
 	p.checkEnds()
 	if err := p.checkSnapshots(ctx); err != nil {
 		return err
@@ -160,6 +167,20 @@ func (p *partition) end() int64 {
 	return p.offsets.expected
 }
 
+// checkStart holds the beginning of the log against the first leader epoch: that moves with it,
+// so that of two which differ after a clean stop one is wrong. What is behind the log start and has
+// an older epoch was reported.
+func (p *partition) checkStart() {
+	if !p.clean || len(p.epochs.entries) == 0 || len(p.logs) == 0 {
+		return
+	}
+	start := max(p.logStart, p.logs[0])
+	if first := p.epochs.entries[0]; first.StartOffset < start && start <= p.end() {
+		p.damage(p.path(p.logs[0], segment.LogFile), -1, first.StartOffset, "the log begins at %d, the leader epochs at %d: what was between is missing, or %s is wrong",
+			start, first.StartOffset, checkpoint.LeaderEpochs)
+	}
+}
+
 // checkEnds holds the ends of the log against the checkpoints around it.
 func (p *partition) checkEnds() {
 	end := p.end()
@@ -176,9 +197,14 @@ func (p *partition) checkEnds() {
 			p.add(Finding{log, position, end, severity, "the log ends at " + itoa(end) +
 				", the recovery point of a clean stop says " + itoa(p.recoveryPoint)})
 		}
+	} else if p.listed && p.recoveryPoint == unknown && end > 0 {
+		p.damage(file(checkpoint.RecoveryPoints), -1, end, "%v is missing, its log ends at %d", p.name, end)
 	} else if p.recoveryPoint > end {
 		p.add(Finding{file(checkpoint.RecoveryPoints), -1, end, severity, "the recovery point of " + p.name.String() + " is " +
 			itoa(p.recoveryPoint) + ", its log ends at " + itoa(end) + ": flushed records are gone"})
+	}
+	if p.listed && p.highWatermark == unknown && end > 0 {
+		p.damage(file(checkpoint.HighWatermarks), -1, end, "%v is missing, its log ends at %d", p.name, end)
 	}
 	if p.highWatermark > end {
 		if !p.clean {

@@ -22,7 +22,7 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 		err = p.check(ctx)
 	}
 	for range looks - 1 {
-		if err == nil && !p.damaged() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err == nil && !p.damaged() && !p.torn || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		is, listErr := c.settled(ctx, p.dir, was)
@@ -35,6 +35,7 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 		}
 		again := p.again()
 		err = again.check(ctx)
+		p.torn = again.torn
 		p.keep(again.collector)
 		was = is
 	}
