@@ -38,6 +38,7 @@ func newFixture(t *testing.T) *fixture {
 	x.put(checkpoint.LeaderEpochs, []byte("0\n2\n0 0\n3 20\n"))
 	x.offsets(checkpoint.RecoveryPoints, 40)
 	x.offsets(checkpoint.HighWatermarks, 40)
+	x.put("../"+checkpoint.LogStartOffsets, []byte("0\n0\n"))
 	x.segment(0, 20, 0)
 	x.segment(20, 40, 3)
 	return x
@@ -480,6 +481,7 @@ func TestCheckLogDirectory(t *testing.T) {
 	f("recovery points empty", func(x *fixture) { x.put("../recovery-point-offset-checkpoint", nil) },
 		"damage: /data/recovery-point-offset-checkpoint: empty", "damage: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")
 	f("log starts empty", func(x *fixture) { x.put("../log-start-offset-checkpoint", nil) }, "damage: /data/log-start-offset-checkpoint: empty")
+	f("log starts missing", func(x *fixture) { x.remove("../log-start-offset-checkpoint") }, "note: /data/log-start-offset-checkpoint: missing")
 	f("log starts empty after a kill", func(x *fixture) {
 		x.put("../log-start-offset-checkpoint", nil)
 		x.remove("../.kafka_cleanshutdown")
@@ -530,7 +532,8 @@ func TestCheckLogDirectory(t *testing.T) {
 
 // The directories of a broker are held against each other and against what its metadata log says.
 func TestCheckDirectoriesOfABroker(t *testing.T) {
-	first, second := uuid.New(), uuid.New()
+	first, second, bills := uuid.New(), uuid.New(), uuid.New()
+	var orders uuid.UUID
 	meta := func(x *fixture, dir string, node int32, cluster string, id uuid.UUID) {
 		err := checkpoint.WriteMetaProperties(x.mem, dir+"/meta.properties", checkpoint.MetaProperties{ClusterID: cluster, NodeID: node, DirectoryID: id}, time.Unix(0, 0))
 		if err != nil {
@@ -553,7 +556,7 @@ func TestCheckDirectoriesOfABroker(t *testing.T) {
 			for _, name := range []string{log0, log20, index0, times0, "00000000000000000020.index", "00000000000000000020.timeindex", checkpoint.LeaderEpochs} {
 				mustWrite(t, x.mem, "/other/bills-0/"+name, x.get(name))
 			}
-			bills := uuid.New()
+			orders = m.TopicID
 			mustWrite(t, x.mem, "/other/bills-0/partition.metadata", []byte("version: 0\ntopic_id: "+bills.String()))
 			mustWrite(t, x.mem, "/other/.kafka_cleanshutdown", nil)
 			for _, name := range []string{checkpoint.RecoveryPoints, checkpoint.HighWatermarks} {
@@ -564,8 +567,8 @@ func TestCheckDirectoriesOfABroker(t *testing.T) {
 			meta(x, "/data", 1, cluster, first)
 			meta(x, "/other", 1, cluster, second)
 			x.metadataLog("/other", &metadata.RegisterBrokerRecord{BrokerID: 1, LogDirs: []uuid.UUID{first, second}},
-				&metadata.TopicRecord{Name: "orders", TopicID: m.TopicID}, partitionIn(m.TopicID, first),
-				&metadata.TopicRecord{Name: "bills", TopicID: bills}, partitionIn(bills, second))
+				&metadata.TopicRecord{Name: "orders", TopicID: m.TopicID}, partitionIn(m.TopicID, first, 3),
+				&metadata.TopicRecord{Name: "bills", TopicID: bills}, partitionIn(bills, second, 3))
 			harm(x)
 			var got []string
 			for _, f := range mustCheck(t, readOnly{x.mem}, "/data", "/other").Findings {
@@ -595,6 +598,17 @@ func TestCheckDirectoriesOfABroker(t *testing.T) {
 		meta(x, "/data", 1, cluster, second)
 		meta(x, "/other", 1, cluster, first)
 	}, "note: /data: 1 partitions that the metadata log has in /other: orders-0", "note: /other: 1 partitions that the metadata log has in /data: bills-0")
+	f("end of the metadata log missing", func(x *fixture) {
+		x.metadataLog("/other", &metadata.RegisterBrokerRecord{BrokerID: 1, LogDirs: []uuid.UUID{first, second}},
+			&metadata.TopicRecord{Name: "orders", TopicID: orders}, partitionIn(orders, first, 2),
+			&metadata.TopicRecord{Name: "bills", TopicID: bills}, partitionIn(bills, second, 3))
+	}, "damage: /data/orders-0/00000000000000000020.log: byte 765 (offset 38): leader epoch 3, the metadata log knows none above 2")
+	f("quorum-state of an older epoch", func(x *fixture) {
+		mustWrite(t, x.mem, "/other/__cluster_metadata-0/quorum-state", []byte(`{"leaderId":1,"leaderEpoch":-1,"votedId":1,"data_version":0}`))
+	}, "damage: /other/__cluster_metadata-0/quorum-state: data_version 0, leaderEpoch -1")
+	f("quorum-state of a later epoch", func(x *fixture) {
+		mustWrite(t, x.mem, "/other/__cluster_metadata-0/quorum-state", []byte(`{"leaderId":1,"leaderEpoch":7,"votedId":1,"data_version":0}`))
+	}, "note: /other/__cluster_metadata-0/quorum-state: node 1 leads in epoch 7, the log ends with 0")
 	f("a directory missing", func(x *fixture) {
 		if err := vfs.RemoveAll(x.mem, fixtureDir); err != nil {
 			t.Fatal(err)
@@ -608,10 +622,10 @@ func TestCheckDirectoriesOfABroker(t *testing.T) {
 }
 
 // partitionIn is a partition of node 1 that has been there for a while.
-func partitionIn(id, dir uuid.UUID) *metadata.PartitionRecord {
+func partitionIn(id, dir uuid.UUID, epoch int32) *metadata.PartitionRecord {
 	p := metadata.NewPartitionRecord()
 	p.TopicID, p.PartitionID, p.Leader, p.Replicas, p.ISR = id, 0, 1, []int32{1}, []int32{1}
-	p.Directories, p.LeaderEpoch, p.PartitionEpoch = []uuid.UUID{dir}, 3, 5
+	p.Directories, p.LeaderEpoch, p.PartitionEpoch = []uuid.UUID{dir}, epoch, 5
 	return p
 }
 

@@ -141,10 +141,12 @@ func (s *surrounding) tell(partitions []*partition) {
 	}
 	for _, p := range partitions {
 		name, aside, ok := parseDir(p.dir)
+		p.known.aside = aside != ""
 		if aside != "" || !ok {
 			continue
 		}
 		p.known = known{
+			leaderEpoch: s.topics.leaderEpoch(name), nodeID: s.meta.NodeID,
 			recoveryPoint: get(checkpoint.RecoveryPoints, name), highWatermark: get(checkpoint.HighWatermarks, name),
 			logStart: get(checkpoint.LogStartOffsets, name), cleaned: get(checkpoint.CleanerOffsets, name),
 			around: s.isDir, clean: s.clean, listed: s.lists(name), kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],

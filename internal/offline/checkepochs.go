@@ -154,6 +154,21 @@ func (p *partition) reportFalling() {
 	}
 }
 
+// checkLeaderEpoch holds the epoch of the last batch against the metadata log, which knew of it before
+// anything was written in it. An unclean stop may have taken that from the disk.
+func (p *partition) checkLeaderEpoch() {
+	last := p.epochs.prev
+	if p.leaderEpoch == unknown || last.got <= p.leaderEpoch {
+		return
+	}
+	severity := Note
+	if p.clean {
+		severity = Damage
+	}
+	p.add(Finding{last.path, last.position, last.offset, severity, "leader epoch " + itoa(int64(last.got)) + ", the metadata log knows none above " +
+		itoa(int64(p.leaderEpoch)) + " for the partition: its end is missing, or the epoch is wrong"})
+}
+
 // checkEpochs decides who is wrong: the file if most batches contradict it, else the batches.
 func (p *partition) checkEpochs() {
 	w := &p.epochs
@@ -161,6 +176,7 @@ func (p *partition) checkEpochs() {
 	if w.count == 0 {
 		return
 	}
+	p.checkLeaderEpoch()
 	exists := p.kinds[checkpoint.LeaderEpochs] == epochCheckpoint
 	if e := w.new; w.news > 0 {
 		p.note(e.path, e.position, e.offset, "leader epoch %d, which %s has not; there was no clean stop, and the next start adds it", e.got, checkpoint.LeaderEpochs)

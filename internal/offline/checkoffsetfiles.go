@@ -32,6 +32,9 @@ func (s *surrounding) reportOffsets(found *collector, here map[topic.Partition]b
 	s.missing(found, checkpoint.RecoveryPoints, checkpoint.HighWatermarks)
 	s.missing(found, checkpoint.HighWatermarks, checkpoint.RecoveryPoints)
 	s.reportEmpty(found)
+	if _, ok := s.offsets[checkpoint.LogStartOffsets]; !ok && s.kraft && s.offsets[checkpoint.RecoveryPoints] != nil {
+		found.note(filepath.Join(s.dir, checkpoint.LogStartOffsets), -1, -1, "missing; records that were deleted may be back")
+	}
 	for name, m := range s.offsets {
 		path := filepath.Join(s.dir, name)
 		var strangers []string

@@ -111,7 +111,7 @@ func (p *partition) reportGaps() {
 		return
 	}
 	for _, g := range p.offsets.gaps {
-		if g.segment && p.inLogDir() {
+		if g.segment && p.inLogDir() && !p.aside {
 			p.damage(g.path, g.position, g.from, "offsets %d-%d are missing in front of this segment", g.from, g.to-1)
 			continue
 		}

@@ -165,6 +165,11 @@ func (p *partition) checkQuorumState(path string) error {
 		p.damage(path, -1, -1, "leaderId, leaderEpoch, votedId or data_version is missing")
 	} else if *state.Version < 0 || *state.Version > 1 || *state.LeaderEpoch < 0 {
 		p.damage(path, -1, -1, "data_version %d, leaderEpoch %d", *state.Version, *state.LeaderEpoch)
+	} else if last := p.epochs.prev.got; *state.LeaderEpoch < last {
+		p.damage(path, -1, -1, "leaderEpoch %d, the log has batches of %d", *state.LeaderEpoch, last)
+	} else if *state.LeaderEpoch > last && *state.LeaderID >= 0 && *state.LeaderID == p.nodeID {
+		p.note(path, -1, -1, "node %d leads in epoch %d, the log ends with %d: an unclean stop came between, or the end of the log is missing",
+			*state.LeaderID, *state.LeaderEpoch, last)
 	}
 	return nil
 }

@@ -70,6 +70,16 @@ func (t *topics) apply(r metadata.Record, names map[uuid.UUID]string) {
 	}
 }
 
+// leaderEpoch returns the last one of a partition, or unknown.
+func (t *topics) leaderEpoch(p topic.Partition) int32 {
+	if t.image != nil {
+		if mp := t.image.Partition(p); mp != nil {
+			return mp.LeaderEpoch
+		}
+	}
+	return unknown
+}
+
 // topicResource is the resource type of topics.
 const topicResource = 2
 

@@ -58,10 +58,14 @@ type known struct {
 	topicID   uuid.UUID // of the metadata log, or zero
 	kraft     bool      // every partition has to have a topic id
 	compacted bool      // cleanup.policy has compact
+	aside     bool      // no live partition: deleted, put aside or on its way
+
+	leaderEpoch int32 // in the metadata log
+	nodeID      int32 // of the broker
 }
 
 func unknownDir() known {
-	return known{recoveryPoint: unknown, highWatermark: unknown, logStart: unknown, cleaned: unknown}
+	return known{recoveryPoint: unknown, highWatermark: unknown, logStart: unknown, cleaned: unknown, leaderEpoch: unknown, nodeID: unknown}
 }
 
 func newPartition(fsys vfs.FS, dir string, c *collector) *partition {
