@@ -221,6 +221,9 @@ func (s *segmentCheck) finishIndexes() {
 	if w.missing[segment.IndexFile] {
 		s.add(Finding{s.partition.path(s.base, segment.IndexFile), -1, -1, severity, "missing; the next start makes it anew"})
 	}
+	if s.sawMessages && s.active && !s.clean {
+		severity = Note // Kafka 0.8 made none, and who appends to its segment makes one at the next flush
+	}
 	if w.missing[segment.TimeIndexFile] && s.sawTimes {
 		s.add(Finding{s.partition.path(s.base, segment.TimeIndexFile), -1, -1, severity, "missing; look-ups by time read the segment instead"})
 	}

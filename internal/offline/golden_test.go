@@ -271,3 +271,12 @@ func TestDumpShowsEveryFile(t *testing.T) {
 		})
 	}
 }
+
+// Two cleanings by Kafka 2.8.2, whose cleaner enters the offset of the last record that it kept into
+// the index.
+func TestCheckFindsNothingBehindAnOldCleaner(t *testing.T) {
+	r, err := Check(t.Context(), []string{"testdata/kafka-2.8.2"}, CheckOptions{})
+	if err != nil || len(r.Findings) > 0 || r.Partitions != 1 {
+		t.Errorf("%d partitions, %v, %v", r.Partitions, r.Findings, err)
+	}
+}
