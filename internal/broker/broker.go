@@ -235,10 +235,11 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 	b.setState(web.Recovery)
 	img := b.quorum.Image()
-	b.reconfigureLogs() // what was changed at run time lasts
+	b.reconfigureLogs()                                // what was changed at run time lasts
+	defer func() { b.verdict = ownership.Verdict{} }() // it knows every partition
 	return b.logs.Load(ctx, logdir.LoadOptions{
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(img, name) },
-		Fate:      b.verdict.Fate,
+		Fate:      b.fate,
 		TopicID: func(name string) uuid.UUID {
 			if t := img.Topic(name); t != nil {
 				return t.ID

@@ -9,6 +9,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/ownership"
 	"github.com/gregor-kafka/gregor/internal/quorum"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
 // judge reads the metadata log and decides whether the log directories are this broker's. Nothing
@@ -71,6 +72,23 @@ func (b *Broker) checkpointed(dirs []logdir.FoundDir) (list []ownership.Checkpoi
 		}
 	}
 	return list
+}
+
+// fate is the verdict on a partition. Whether the topic of an id was removed that was not there to be
+// judged, the log is asked now.
+func (b *Broker) fate(at logdir.FoundPartition) logdir.Decision {
+	d := b.verdict.Fate(at)
+	if !at.Changed || d.Fate != logdir.LeaveAlone {
+		return d
+	}
+	removed, err := b.quorum.RemovedTopics(map[uuid.UUID]bool{at.TopicID: true})
+	if err != nil {
+		b.logger.Warn("the metadata log cannot be asked for a topic", "id", at.TopicID, "err", err)
+	}
+	if removed[at.TopicID] {
+		return ownership.Deleted(at)
+	}
+	return d
 }
 
 // takePossession does what the operator has permitted and the verdict asks for.

@@ -64,10 +64,18 @@ func (m *Manager) closeDir(ctx context.Context, d *dir) error {
 	return nil
 }
 
-// isCleanLocked reports whether a directory may be marked when its open logs are closed.
-// Those that are not open must have been clean at start.
+// isCleanLocked reports whether a directory may be marked when its open logs are closed. Those that
+// are not open must have been clean at start, or are noted in the file of those left alone.
 func (d *dir) isCleanLocked() bool {
-	return d.startedClean || d.mu.loaded && len(d.mu.parked) == 0
+	if d.startedClean {
+		return true
+	}
+	for _, l := range d.mu.parked {
+		if !errors.Is(l.err, ErrLeftAlone) {
+			return false
+		}
+	}
+	return d.mu.loaded
 }
 
 // closeWorkers is how many logs of a directory are closed at once. Each waits for a handful of

@@ -37,6 +37,8 @@ type FoundPartition struct {
 	TopicID   uuid.UUID // as its partition.metadata says; zero if that is missing or damaged
 	IDErr     error     // why there is no id: it matches fs.ErrNotExist or checkpoint.ErrCorrupt
 
+	// Changed: what Open found was what the last clean stop had left, and has changed since.
+	Changed bool
 	// Accepted: it was left alone at the last start that went on.
 	Accepted bool
 

@@ -10,9 +10,16 @@ import (
 )
 
 // leftAloneName is the file that lists the partitions that were left alone when the broker last
-// went on: the next start need not ask again. It has the form of an offset checkpoint, with offsets
-// of 0, is there only while there are such partitions, and is gregor's own; Kafka ignores it.
+// went on: the next start need not ask again. It has the form of an offset checkpoint, is there only
+// while there are such partitions, and is gregor's own; Kafka ignores it. In place of an offset it
+// says whether the log was clean when it was left: the marker of the directory speaks of the others.
 const leftAloneName = "gregor-left-alone"
+
+// What the file says of a log.
+const (
+	leftClean   = 0
+	leftUnclean = 1
+)
 
 // readLeftAlone reads the file. One that makes no sense is as good as none.
 func (m *Manager) readLeftAlone(d *dir) (map[topic.Partition]int64, error) {
@@ -31,7 +38,10 @@ func (m *Manager) writeLeftAlone(d *dir) error {
 	d.mu.Lock()
 	for p, l := range d.mu.parked {
 		if errors.Is(l.err, ErrLeftAlone) {
-			list[p] = 0
+			list[p] = leftClean
+			if !d.isClean(p) {
+				list[p] = leftUnclean
+			}
 		}
 	}
 	d.mu.Unlock()
@@ -45,4 +55,9 @@ func (m *Manager) writeLeftAlone(d *dir) error {
 		return err
 	}
 	return m.cfg.FS.SyncDir(d.path)
+}
+
+// isClean reports whether a log was closed cleanly before the start.
+func (d *dir) isClean(p topic.Partition) bool {
+	return d.startedClean && d.leftAlone[p] != leftUnclean
 }

@@ -236,6 +236,7 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 	log, err := l.open(d, p, uuid.Zero)
 	if err == nil && at.remembered && log.TopicID() != at.TopicID { // its file has changed since the stop
 		m.readTopicID(&at)
+		at.Changed = true
 		return errors.Join(log.Close(), l.loadLog(d, at))
 	}
 	if err == nil && log.TopicID().IsZero() && l.o.TopicID != nil {
@@ -287,7 +288,7 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
 	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
 	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
-	if o.Clean = d.startedClean; o.Clean {
+	if o.Clean = d.isClean(p); o.Clean {
 		o.CleanState = d.cleanState(p)
 	}
 	return l.m.openLog(o)

@@ -273,6 +273,15 @@ func TestFate(t *testing.T) {
 	f("leave alone", "another directory claims", at("orders-0", carsID), at("cars-0", ordersID)) // files changed places, or directories
 }
 
+// The id in the file has changed since the last clean stop, which the judge was told instead.
+func TestFateOfChanged(t *testing.T) {
+	remembered, changed := at("orders-0", ordersID), at("orders-0", checkpoint.ErrCorrupt)
+	v := Judge(*sound(t, remembered), Permissions{})
+	if d := v.Fate(changed); d.Fate != logdir.Heal || d.TopicID != ordersID {
+		t.Errorf("got %+v, want it healed", d)
+	}
+}
+
 // Ids that were made apart are never nearly equal.
 func TestNearlyEqual(t *testing.T) {
 	for range 2000 {

@@ -40,7 +40,13 @@ type partitions struct {
 	putAside bool // instead of leaving alone
 
 	paths  map[topic.Partition]int // how many directories have the name
-	claims map[claim]int           // how many directories have the id
+	claims map[claim]claimants     // which directories have the id
+}
+
+// claimants are how many directories there are, and the first.
+type claimants struct {
+	count int
+	first string
 }
 
 type claim struct {
@@ -51,12 +57,17 @@ type claim struct {
 func newPartitions(e *Evidence, putAside bool) *partitions {
 	p := &partitions{
 		node: e.Logs.NodeID, image: e.Image, removed: e.Removed, putAside: putAside,
-		paths: make(map[topic.Partition]int), claims: make(map[claim]int),
+		paths: make(map[topic.Partition]int), claims: make(map[claim]claimants),
 	}
 	for _, d := range e.Logs.Dirs {
 		for _, at := range d.Partitions {
 			p.paths[at.Partition]++
-			p.claims[claim{at.TopicID, at.Partition.Partition}]++
+			c := claim{at.TopicID, at.Partition.Partition}
+			if p.claims[c].count == 0 {
+				p.claims[c] = claimants{1, at.Path}
+				continue
+			}
+			p.claims[c] = claimants{p.claims[c].count + 1, p.claims[c].first}
 		}
 	}
 	return p
@@ -79,7 +90,7 @@ func (p *partitions) known(at logdir.FoundPartition) logdir.Decision {
 	case at.IDErr != nil && !missing && !damaged:
 		return logdir.Decision{Fate: logdir.Keep} // loading meets the same error of the disk
 	case p.removed[at.TopicID]:
-		return decide(logdir.PutAside, "its topic, id %s, was deleted", at.TopicID)
+		return Deleted(at)
 	case t == nil:
 		return p.nameless(at)
 	case int(at.Partition.Partition) >= len(t.Partitions):
@@ -95,6 +106,11 @@ func (p *partitions) known(at logdir.FoundPartition) logdir.Decision {
 	return p.otherID(at, t, damaged)
 }
 
+// Deleted is the fate of a partition whose topic was removed.
+func Deleted(at logdir.FoundPartition) logdir.Decision {
+	return decide(logdir.PutAside, "its topic, id %s, was deleted", at.TopicID)
+}
+
 // nameless decides about a partition of whose name there is no topic.
 func (p *partitions) nameless(at logdir.FoundPartition) logdir.Decision {
 	if other := p.image.TopicByID(at.TopicID); other != nil {
@@ -106,7 +122,8 @@ func (p *partitions) nameless(at logdir.FoundPartition) logdir.Decision {
 // otherID decides about a partition of a topic that is here, whose file has another id.
 func (p *partitions) otherID(at logdir.FoundPartition, t *metadata.Topic, damaged bool) logdir.Decision {
 	other := p.image.TopicByID(at.TopicID)
-	alone := p.paths[at.Partition] <= 1 && p.claims[claim{t.ID, at.Partition.Partition}] == 0
+	others := p.claims[claim{t.ID, at.Partition.Partition}]
+	alone := p.paths[at.Partition] <= 1 && (others.count == 0 || others.count == 1 && others.first == at.Path) // it had the id at the last stop
 	heal := func(reason string) logdir.Decision {
 		return logdir.Decision{Fate: logdir.Heal, TopicID: t.ID, Reason: reason}
 	}
