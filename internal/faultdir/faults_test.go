@@ -70,8 +70,8 @@ func again(t *testing.T, list []*Subject, run string) {
 		for _, w := range r.Warnings {
 			t.Log("log: " + strings.TrimSpace(w))
 		}
-		if r.Refusal != nil {
-			t.Log("refused: ", r.Refusal)
+		for _, n := range r.Noted {
+			t.Log("noticed: " + n)
 		}
 		for _, o := range r.Objections {
 			t.Error(o)

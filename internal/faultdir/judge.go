@@ -41,7 +41,7 @@ type judgement struct {
 	scope *Scope
 	truth *Reading
 	list  []Objection
-	noted bool // a reader notices something
+	noted []string // what a reader notices
 
 	repeated map[topic.Partition]bool // the last batch of a producer was written twice
 }
@@ -54,7 +54,10 @@ func newJudgement(s *Scope, truth *Reading) *judgement {
 const perRule = 5
 
 func (j *judgement) object(r Rule, format string, args ...any) {
-	j.noted = j.noted || r != Alarm
+	what := fmt.Sprintf(format, args...)
+	if r != Alarm {
+		j.note("%s", what)
+	}
 	n := 0
 	for _, o := range j.list {
 		if o.Rule == r {
@@ -62,14 +65,21 @@ func (j *judgement) object(r Rule, format string, args ...any) {
 		}
 	}
 	if n < perRule {
-		j.list = append(j.list, Objection{r, fmt.Sprintf(format, args...)})
+		j.list = append(j.list, Objection{r, what})
+	}
+}
+
+// note keeps some of what a reader notices.
+func (j *judgement) note(format string, args ...any) {
+	if len(j.noted) < perRule {
+		j.noted = append(j.noted, fmt.Sprintf(format, args...))
 	}
 }
 
 // reading judges what readers get of a directory with a fault.
 func (j *judgement) reading(got *Reading) {
 	if got.ClusterID != j.truth.ClusterID {
-		j.noted = true
+		j.note("cluster id %s, was %s", got.ClusterID, j.truth.ClusterID)
 	}
 	for _, id := range j.truth.partitions() {
 		want, have := j.truth.Partitions[id], got.Partitions[id]
@@ -106,7 +116,7 @@ func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) 
 	j.times(id, want, have, lost)
 	for epoch, answer := range want.Epochs {
 		if have.Epochs[epoch] != answer {
-			j.noted = true
+			j.note("%v: epoch %d: %s, was %s", id, epoch, have.Epochs[epoch], answer)
 			if !j.scope.Touched[id] && !j.scope.Epochs[id] && !j.scope.Starts[id] && !j.scope.Refusal {
 				j.object(OtherAnswer, "%v: epoch %d: %s, was %s", id, epoch, have.Epochs[epoch], answer)
 			}
@@ -117,7 +127,7 @@ func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) 
 // bounds judges where a log begins and ends, and up to where all transactions have ended.
 func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 	if have.Start != want.Start {
-		j.noted = true
+		j.note("%v: the log begins at %d, was %d", id, have.Start, want.Start)
 		switch {
 		case j.scope.Starts[id]:
 		case have.Start < want.Start:
@@ -127,7 +137,7 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 		}
 	}
 	if have.End != want.End {
-		j.noted = true
+		j.note("%v: the log ends at %d, was %d", id, have.End, want.End)
 		if have.End < j.proven(id, want) {
 			j.object(Reused, "%v: the log ends at %d, was %d", id, have.End, want.End)
 		} else if !j.scope.Touched[id] {
@@ -135,7 +145,7 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 		}
 	}
 	if have.LastStable != want.LastStable {
-		j.noted = true
+		j.note("%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
 		if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] {
 			j.object(OtherAnswer, "%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
 		}
@@ -160,7 +170,7 @@ func (j *judgement) records(id topic.Partition, want, have *PartitionReading, lo
 	found := byOffset(have.Uncommitted)
 	for _, r := range want.Uncommitted {
 		if _, ok := found[r.Offset]; !ok {
-			j.noted = true
+			j.note("%v: no record at %d", id, r.Offset)
 			if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) {
 				j.object(Lost, "%v: offset %d; %s", id, r.Offset, firstOf(have.Errors))
 			}
@@ -194,7 +204,7 @@ func (j *judgement) committed(id topic.Partition, want, have *PartitionReading, 
 		if _, ok := got[r.Offset]; ok {
 			continue
 		}
-		j.noted = true
+		j.note("%v: no record at %d for readers of committed records", id, r.Offset)
 		if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) && !j.undecided(want, r, lost) {
 			j.object(Lost, "%v: offset %d for readers of committed records; %s", id, r.Offset, firstOf(have.Errors))
 		}
@@ -221,7 +231,7 @@ func (j *judgement) times(id topic.Partition, want, have *PartitionReading, lost
 		if got == answer {
 			continue
 		}
-		j.noted = true
+		j.note("%v: time %d is at %v, was %v", id, query, got, answer)
 		if lost.has(answer.Offset) || j.scope.Starts[id] && (answer.Offset < have.Start || got.Offset < want.Start) {
 			continue
 		}
@@ -236,7 +246,7 @@ func (j *judgement) groups(got *Reading) {
 			if have[id] == offset {
 				continue
 			}
-			j.noted = true
+			j.note("group %s: %v: committed %s, was %s", name, id, have[id], offset)
 			if !j.scope.Touched[coordinatorOf(name, j.truth)] {
 				j.object(OtherAnswer, "group %s: %v: committed %s, was %s", name, id, have[id], offset)
 			}
@@ -244,7 +254,6 @@ func (j *judgement) groups(got *Reading) {
 	}
 	for name := range got.Groups {
 		if _, ok := j.truth.Groups[name]; !ok {
-			j.noted = true
 			j.object(OtherAnswer, "nobody made group %q", name)
 		}
 	}
@@ -262,7 +271,7 @@ func coordinatorOf(group string, r *Reading) topic.Partition {
 	for _, c := range group { // as Java's String.hashCode; groups of tests are ASCII
 		hash = 31*hash + c
 	}
-	return topic.Partition{Topic: topic.ConsumerOffsets, Partition: (hash & (1<<31 - 1)) % max(count, 1)}
+	return topic.Partition{Topic: topic.ConsumerOffsets, Partition: max(hash, -hash) % max(count, 1)}
 }
 
 func byOffset(list []Record) map[int64]Record {

@@ -115,7 +115,7 @@ func (m *Machine) one(seed uint64) {
 	if result.Refusal != nil {
 		t.refused++
 	}
-	if result.Noted {
+	if len(result.Noted) > 0 {
 		t.noticed++
 	}
 	if len(result.Objections) == 0 {

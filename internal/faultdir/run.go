@@ -42,8 +42,8 @@ type Result struct {
 	Scope      *Scope
 	Refusal    error // the start was refused, as it may be
 	Objections []Objection
-	Named      bool // check found something
-	Noted      bool // a reader noticed something
+	Named      bool     // check found something
+	Noted      []string // what a reader noticed
 	Warnings   []string
 	Findings   []string // of check, new
 }
@@ -160,9 +160,12 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 	}
 	r.Named = len(r.Findings) > 0
 	err = s.start(j, r, tree)
-	r.Noted = j.noted || r.Refusal != nil
-	if r.Noted && !r.Named {
-		j.object(Unseen, "check finds nothing")
+	r.Noted = j.noted
+	if r.Refusal != nil {
+		r.Noted = append(r.Noted, "start refused: "+r.Refusal.Error())
+	}
+	if len(r.Noted) > 0 && !r.Named && !r.Scope.Silent {
+		j.object(Unseen, "%s", r.Noted[0])
 	}
 	r.Objections = j.list
 	return r, err

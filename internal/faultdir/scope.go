@@ -2,11 +2,13 @@ package faultdir
 
 import (
 	"bytes"
+	"encoding/binary"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // A Scope is what a fault may cost: what a broker that does the best that can be done cannot give
@@ -19,6 +21,7 @@ type Scope struct {
 	Epochs  map[topic.Partition]bool      // their leader epochs are other numbers than they were
 	Proven  map[topic.Partition]int64     // the log went at least up to there
 	Refusal bool                          // a start may be refused
+	Silent  bool                          // nothing that is left contradicts it
 }
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
@@ -26,6 +29,7 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
+	s.Silent = silent(f, before, after)
 	switch {
 	case f.Kind == Missing && s.Kind == PartitionDir:
 		p, _ := partitionOf(f.Path)
@@ -82,6 +86,44 @@ func (s *Scope) file(name string, kind Kind, before, after *Tree) {
 	}
 }
 
+// silent reports whether a .log file that was cut, or is older, still goes with all else: it ends behind a
+// batch, another segment follows, no index leads beyond its end, and the log had gaps before.
+func silent(f Fault, before, after *Tree) bool {
+	data := after.Files[f.Path].Data
+	if kindOf(f.Path) != LogFile || f.Kind != Cut && f.Kind != Older || len(data) == 0 {
+		return false
+	}
+	spans := spansOf(data, 0)
+	if len(spans) == 0 || spans[len(spans)-1].to != int64(len(data)) || !bytes.HasPrefix(before.Files[f.Path].Data, data) {
+		return false
+	}
+	gaps, last := false, true
+	for name, file := range after.Files {
+		if path.Dir(name) != path.Dir(f.Path) || kindOf(name) != LogFile {
+			continue
+		}
+		last = last && offsetIn(name) <= offsetIn(f.Path)
+		next := offsetIn(name)
+		for _, b := range spansOf(file.Data, next) {
+			gaps = gaps || b.batch.BaseOffset() > next && b.batch.Magic() == 2 || b.batch.Magic() < 2 && b.next > next+1 && b.batch.Codec() == record.None
+			next = b.next
+		}
+	}
+	index := after.Files[strings.TrimSuffix(f.Path, string(LogFile))+string(OffsetIndex)].Data
+	for at := 0; at+8 <= len(index); at += 8 {
+		if int64(binary.BigEndian.Uint32(index[at+4:])) >= int64(len(data)) {
+			return false
+		}
+	}
+	times := after.Files[strings.TrimSuffix(f.Path, string(LogFile))+string(TimeIndex)].Data
+	for at := 0; at+12 <= len(times); at += 12 {
+		if offsetIn(f.Path)+int64(binary.BigEndian.Uint32(times[at+8:])) >= spans[len(spans)-1].next {
+			return false
+		}
+	}
+	return gaps && !last
+}
+
 // epochs adds a partition whose leader epochs can be read and are not what they were.
 func (s *Scope) epochs(name string, after *Tree) {
 	if p, ok := partitionOf(name); ok && readable(after.Files[name].Data) {
@@ -93,11 +135,11 @@ func (s *Scope) epochs(name string, after *Tree) {
 func (s *Scope) starts(before, after []byte) {
 	left := map[string]bool{}
 	for line := range strings.Lines(string(after)) {
-		left[strings.TrimSpace(line)] = true
+		left[strings.TrimSpace(line)] = strings.HasSuffix(line, "\n") // else its number may be cut
 	}
 	for line := range strings.Lines(string(before)) {
 		words := strings.Fields(line)
-		if len(words) != 3 || left[strings.TrimSpace(line)] && readable(after) {
+		if len(words) != 3 || left[strings.TrimSpace(line)] {
 			continue
 		}
 		if p, err := topic.ParsePartition(words[0] + "-" + words[1]); err == nil {
