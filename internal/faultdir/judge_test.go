@@ -20,7 +20,7 @@ var (
 func someReading() *Reading {
 	r := &Reading{ClusterID: "c", Partitions: map[topic.Partition]*PartitionReading{}, Groups: map[string]map[topic.Partition]string{"g": {untouched: "4"}}}
 	for _, id := range []topic.Partition{untouched, touched} {
-		p := &PartitionReading{Start: 0, End: 10, LastStable: 10, Times: map[int64]Answer{7: {7, 7}}, Epochs: map[int32]string{0: "0 ends at 10"}}
+		p := &PartitionReading{Start: 0, End: 10, LastStable: 10, Times: map[int64]Answer{7: {7, 7}}, Epochs: map[int32]EpochEnd{0: {0, 10}}}
 		for i := range int64(10) {
 			rec := Record{Offset: i, Timestamp: i, Digest: uint64(i), Producer: -1, Control: -1}
 			switch i {
@@ -81,7 +81,7 @@ func TestJudgeObjects(t *testing.T) {
 	f("an open transaction", touched, func(_ *Reading, p *PartitionReading) { p.LastStable = 5 }, OtherAnswer)
 	f("the time of a lost record", touched, func(_ *Reading, p *PartitionReading) { p.Times[7] = Answer{9, 9} })
 	f("another time", untouched, func(_ *Reading, p *PartitionReading) { p.Times[7] = Answer{9, 9} }, OtherAnswer)
-	f("another epoch", untouched, func(_ *Reading, p *PartitionReading) { p.Epochs[0] = "-1 ends at -1" }, OtherAnswer)
+	f("another epoch", untouched, func(_ *Reading, p *PartitionReading) { p.Epochs[0] = EpochEnd{-1, -1} }, OtherAnswer)
 	f("another committed offset", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["g"][untouched] = "3" }, OtherAnswer)
 	f("a group of nobody", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["h"] = nil }, OtherAnswer)
 	f("an error", untouched, func(_ *Reading, p *PartitionReading) { p.Err = "KAFKA_STORAGE_ERROR" }, Unavailable)

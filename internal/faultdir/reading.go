@@ -31,10 +31,10 @@ type PartitionReading struct {
 	LastStable  int64
 	Uncommitted []Record // with control records
 	Committed   []Record
-	Errors      []string         // of fetches
-	Times       map[int64]Answer // by timestamp asked for
-	Epochs      map[int32]string // OffsetForLeaderEpoch
-	Sequenced   record.Batch     // the last one of an idempotent producer, or nil
+	Errors      []string           // of fetches
+	Times       map[int64]Answer   // by timestamp asked for
+	Epochs      map[int32]EpochEnd // OffsetForLeaderEpoch
+	Sequenced   record.Batch       // the last one of an idempotent producer, or nil
 }
 
 // A Record as a reader gets it.
@@ -44,6 +44,12 @@ type Record struct {
 	Digest    uint64 // of all that it is
 	Producer  int64  // of a transactional record or a marker, else -1
 	Control   int16  // the type of a marker, else -1
+}
+
+// An EpochEnd is an answer of OffsetForLeaderEpoch: -1, -1 for an epoch that is not known.
+type EpochEnd struct {
+	Epoch int32
+	End   int64
 }
 
 // An Answer of ListOffsets.
@@ -409,9 +415,9 @@ func (r *reader) epochs() error {
 			for _, p := range t.Partitions {
 				got := r.result.Partitions[topic.Partition{Topic: t.Topic, Partition: p.Partition}]
 				if got.Epochs == nil {
-					got.Epochs = map[int32]string{}
+					got.Epochs = map[int32]EpochEnd{}
 				}
-				got.Epochs[epoch] = fmt.Sprintf("%s%d ends at %d", codeName(p.ErrorCode), p.LeaderEpoch, p.EndOffset)
+				got.Epochs[epoch] = EpochEnd{p.LeaderEpoch, p.EndOffset}
 			}
 		}
 	}

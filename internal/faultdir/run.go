@@ -180,7 +180,7 @@ func (s *Scope) merge(o *Scope) {
 		s.Lost[p] = append(s.Lost[p], o.Lost[p]...)
 	}
 	for p := range o.Epochs {
-		s.Epochs[p] = true
+		s.Epochs[p], s.OtherEpochs[p] = true, s.OtherEpochs[p] || o.OtherEpochs[p]
 	}
 	for p := range o.Starts {
 		s.Starts[p] = true
@@ -275,9 +275,10 @@ func (s *Subject) refused(j *judgement, r *Result, err error) {
 	}
 }
 
-// names reports whether an error names a file, or, of the metadata log, its directory.
+// names reports whether an error names a file. Where something of the metadata log is wrong it is
+// enough to say what does not go with the metadata.
 func names(err error, file string) bool {
-	return strings.Contains(err.Error(), path.Base(file)) || strings.Contains(file, metadataDir) && strings.Contains(err.Error(), metadataDir)
+	return strings.Contains(err.Error(), path.Base(file)) || strings.Contains(file, metadataDir) && strings.Contains(err.Error(), "metadata")
 }
 
 // again starts a broker once more and compares what is read with the first reading and what was

@@ -14,19 +14,20 @@ import (
 // A Scope is what a fault may cost: what a broker that does the best that can be done cannot give
 // any more. All else has to be as it was.
 type Scope struct {
-	Kind    FileKind
-	Touched map[topic.Partition]bool      // a .log file of theirs is touched
-	Lost    map[topic.Partition]stretches // offsets whose records may be gone
-	Starts  map[topic.Partition]bool      // nothing else knows their log start
-	Epochs  map[topic.Partition]bool      // their leader epochs are other numbers than they were
-	Proven  map[topic.Partition]int64     // the log went at least up to there
-	Refusal bool                          // a start may be refused
-	Silent  bool                          // nothing that is left contradicts it
+	Kind        FileKind
+	Touched     map[topic.Partition]bool      // a .log file of theirs is touched
+	Lost        map[topic.Partition]stretches // offsets whose records may be gone
+	Starts      map[topic.Partition]bool      // nothing else knows their log start
+	Epochs      map[topic.Partition]bool      // their leader epochs are touched
+	OtherEpochs map[topic.Partition]bool      // and can be read, but are other numbers
+	Proven      map[topic.Partition]int64     // the log went at least up to there
+	Refusal     bool                          // a start may be refused
+	Silent      bool                          // nothing that is left contradicts it
 }
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
 func scopeOf(f Fault, before, after *Tree) *Scope {
-	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}}
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
 	s.Silent = silent(f, before, after)
@@ -124,10 +125,10 @@ func silent(f Fault, before, after *Tree) bool {
 	return gaps && !last
 }
 
-// epochs adds a partition whose leader epochs can be read and are not what they were.
+// epochs adds a partition whose leader epochs are not what they were.
 func (s *Scope) epochs(name string, after *Tree) {
-	if p, ok := partitionOf(name); ok && readable(after.Files[name].Data) {
-		s.Epochs[p] = true
+	if p, ok := partitionOf(name); ok {
+		s.Epochs[p], s.OtherEpochs[p] = true, readable(after.Files[name].Data)
 	}
 }
 
