@@ -59,7 +59,7 @@ func TestOffsets(t *testing.T) {
 	f("0\n", none)
 	f("0\n0\n", none)
 	f("0\r\n1\r\nmy-topic 3 42\r\n", map[topic.Partition]int64{{Topic: "my-topic", Partition: 3}: 42})
-	f("0\n2\na 1 -1\na  2\t7", map[topic.Partition]int64{{Topic: "a", Partition: 1}: -1, {Topic: "a", Partition: 2}: 7})
+	f("0\n2\na 1 -1\na  2\t7\n", map[topic.Partition]int64{{Topic: "a", Partition: 1}: -1, {Topic: "a", Partition: 2}: 7})
 
 	if got, err := ReadOffsets(m, "d/missing"); err != nil || len(got) != 0 {
 		t.Errorf("missing file: got %v, %v, want no entries", got, err)
@@ -92,6 +92,29 @@ func TestOffsetsCorrupt(t *testing.T) {
 	f("0\n2\na 1 2\n", 0, "1 entries, the header says 2")
 	f("0\n0\na 1 2\n", 0, "1 entries, the header says 0")
 	f("0\n-1\n", 0, "0 entries, the header says -1")
+	f("0\n1\na 1 15", 3, "cut off")
+}
+
+// The lines beside a damaged one count.
+func TestOffsetsBesideDamage(t *testing.T) {
+	m := newFS(t)
+	f := func(text string, want map[topic.Partition]int64) {
+		t.Helper()
+		write(t, m, "d/f", text)
+		got, err := ReadOffsets(m, "d/f")
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("ReadOffsets(%q): %v, want it corrupt", text, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("ReadOffsets(%q) (-want +got)\n%s", text, d)
+		}
+	}
+	a, b := topic.Partition{Topic: "a", Partition: 1}, topic.Partition{Topic: "b", Partition: 2}
+	f("0\n2\na 1 5\nb 2 7", map[topic.Partition]int64{a: 5})
+	f("0\n2\na 1 \x005\nb 2 7\n", map[topic.Partition]int64{b: 7})
+	f("0\n2\na 1 5\nb 2 7\n0\n2\na 1 5\nb 2 7\n", map[topic.Partition]int64{a: 5, b: 7})
+	f("0\n3\na 1 5\nb 2 7\n", map[topic.Partition]int64{a: 5, b: 7})
+	f("1\n1\na 1 5\n", map[topic.Partition]int64{})
 }
 
 func TestOffsetsWrite(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 
 // ReadOffsets reads one offset checkpoint: recovery points, log start offsets, high
 // watermarks or the cleaner's offsets. A missing file has no entries. Offsets are as
-// they stand in the file and may be anything; the caller clamps them.
+// they stand in the file and may be anything; the caller clamps them. With a *CorruptError come the
+// entries of all lines that can be read.
 func ReadOffsets(fsys vfs.FS, path string) (map[topic.Partition]int64, error) {
 	offsets := make(map[topic.Partition]int64)
 	err := readTable(fsys, path, 3, func(fields [][]byte) error {
@@ -24,13 +25,12 @@ func ReadOffsets(fsys vfs.FS, path string) (map[topic.Partition]int64, error) {
 			return fmt.Errorf("partition number %d", partition)
 		}
 		offset, err := strconv.ParseInt(string(fields[2]), 10, 64)
-		offsets[topic.Partition{Topic: string(fields[0]), Partition: int32(partition)}] = offset
+		if err == nil {
+			offsets[topic.Partition{Topic: string(fields[0]), Partition: int32(partition)}] = offset
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return offsets, nil
+	return offsets, err
 }
 
 // WriteOffsets replaces the file, in the order of the partitions.

@@ -15,7 +15,8 @@ import (
 const tableSizeMax = 300 << 20
 
 // readTable calls entry with the fields of each line below the two header lines. It is
-// what all checkpoint files have in common.
+// what all checkpoint files have in common. The error is about the first line that is wrong; entry gets
+// the lines behind it too, as long as it is not the header that is wrong.
 func readTable(fsys vfs.FS, path string, fieldCount int, entry func(fields [][]byte) error) error {
 	data, err := vfs.ReadFile(fsys, path, tableSizeMax)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,9 +31,9 @@ func readTable(fsys vfs.FS, path string, fieldCount int, entry func(fields [][]b
 	return nil
 }
 
-// parseTable returns the line that is wrong beside the error.
-func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) (line int, err error) {
-	want, got := int64(0), int64(0)
+// parseTable returns the first line that is wrong beside the error.
+func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) (wrong int, err error) {
+	line, want, got := 0, int64(0), int64(0)
 	for text := range bytes.Lines(data) {
 		line++
 		switch line {
@@ -42,20 +43,31 @@ func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) 
 			want, err = strconv.ParseInt(trim(text), 10, 32)
 		default:
 			got++
-			fields := bytes.Fields(text)
-			if len(fields) != fieldCount {
-				return line, fmt.Errorf("%d fields, want %d", len(fields), fieldCount)
+			if lineErr := parseLine(text, fieldCount, entry); lineErr != nil && err == nil {
+				wrong, err = line, lineErr
 			}
-			err = entry(fields)
 		}
-		if err != nil {
+		if err != nil && line <= 2 {
 			return line, err
 		}
 	}
-	if got != want {
+	if got != want && err == nil {
 		return 0, fmt.Errorf("%d entries, the header says %d", got, want)
 	}
-	return 0, nil
+	return wrong, err
+}
+
+// parseLine reads an entry. Every line that was written ends in a newline: the number at the end of one
+// without may be half of what it was.
+func parseLine(text []byte, fieldCount int, entry func(fields [][]byte) error) error {
+	fields := bytes.Fields(text)
+	if len(fields) != fieldCount {
+		return fmt.Errorf("%d fields, want %d", len(fields), fieldCount)
+	}
+	if text[len(text)-1] != '\n' {
+		return errors.New("the line is cut off")
+	}
+	return entry(fields)
 }
 
 func checkVersion(text []byte) error {

@@ -128,8 +128,7 @@ func (c *checkpoints) loadLocked(dir string) map[topic.Partition]int64 {
 	}
 	entries, err := checkpoint.ReadOffsets(c.fs, c.path(dir))
 	if err != nil {
-		c.logger.Error("checkpoint ignored, compacted logs are cleaned from their start", "file", c.path(dir), "err", err)
-		entries = make(map[topic.Partition]int64)
+		c.logger.Error("checkpoint is damaged, logs whose offset cannot be read are cleaned from their start", "file", c.path(dir), "read", len(entries), "err", err)
 	}
 	c.dirs[dir] = entries
 	return entries

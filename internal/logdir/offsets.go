@@ -103,7 +103,7 @@ func (m *Manager) checkpointAll(k checkpointKind) {
 	}
 }
 
-// readCheckpoint reads a file at start. What makes no sense is as good as none: recovery
+// readCheckpoint reads a file at start. A line that makes no sense is as good as none: recovery
 // and clamping to the log make up for it. A file that could not be opened for want of descriptors
 // is an error: what it says must not be forgotten.
 func (m *Manager) readCheckpoint(d *dir, k checkpointKind) (map[topic.Partition]int64, error) {
@@ -113,8 +113,7 @@ func (m *Manager) readCheckpoint(d *dir, k checkpointKind) (map[topic.Partition]
 		return nil, err
 	}
 	if err != nil {
-		m.logger.Error("checkpoint ignored, its offsets count as 0", "file", path, "err", err)
-		return make(map[topic.Partition]int64), nil
+		m.logger.Error("checkpoint is damaged, offsets that cannot be read count as 0", "file", path, "read", len(entries), "err", err)
 	}
 	return entries, nil
 }
