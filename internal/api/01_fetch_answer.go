@@ -153,15 +153,13 @@ func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
 func (f *fetching) writeOldPartition(w *wire.Response, p *replica.FetchPartition) {
 	o := f.old[f.oldWritten]
 	f.oldWritten++
-	switch {
-	case p.Result.Err != nil:
+	if p.Result.Err != nil {
 		f.writeFailed(w, p)
-	case o.promised():
-		f.writeOldFound(w, p, o.size)
+		return
+	}
+	f.writeOldFound(w, p, o.size)
+	if o.size > 0 {
 		w.AppendBody(&o)
-	default:
-		f.writeOldFound(w, p, o.size)
-		w.Buf = append(w.Buf, o.ready...)
 	}
 }
 

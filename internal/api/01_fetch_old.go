@@ -19,11 +19,12 @@ import (
 // clients read is converted. A short stretch of a log is converted at once and answered
 // exactly. For a long one a size is promised and the records are converted while they are
 // sent, a piece of some batches at a time; what is left of the promise is filled with the
-// beginning of a batch that never ends (Kafka's LazyDownConversionRecords).
+// beginning of a batch that never ends (Kafka's LazyDownConversionRecords). What all of that takes of
+// the memory is bounded, see conversions.
 
 const (
 	oldWholeMax = 64 << 10  // the longest stretch that is converted at once
-	oldReadyMax = 1 << 20   // of all that is converted at once, in one answer
+	oldReadyMax = 256 << 10 // of all that is converted at once, in one answer
 	oldPiece    = 128 << 10 // how much is converted at a time while it is sent
 )
 
@@ -43,6 +44,9 @@ func newestFormat(version int16) int8 {
 
 // oldRecords are the records of one partition for an old client: ready, or a wire.Body.
 type oldRecords struct {
+	ctx         context.Context
+	conversions *conversions
+
 	batches   batchReader
 	converter record.DownConverter
 	ready     []byte
@@ -58,7 +62,7 @@ func (f *fetching) fetchOld(ctx context.Context) error {
 		if err := f.s.Replicas.Fetch(ctx, &f.req, f.refs); err != nil {
 			return err
 		}
-		if again := f.convertAll(); !again {
+		if again := f.convertAll(ctx); !again {
 			return nil
 		}
 		if f.req.MaxWait = time.Until(deadline); f.req.MaxWait <= 0 {
@@ -69,13 +73,13 @@ func (f *fetching) fetchOld(ctx context.Context) error {
 
 // convertAll converts what was read. It reports whether there is nothing to answer although
 // something was read.
-func (f *fetching) convertAll() (again bool) {
+func (f *fetching) convertAll(ctx context.Context) (again bool) {
 	f.old = f.old[:0]
 	ready := 0
 	empty := true
 	for _, p := range f.refs {
 		offset := p.Offset
-		o := f.convert(p, ready)
+		o := f.convert(ctx, p, ready)
 		f.old = append(f.old, o)
 		ready += len(o.ready)
 		empty = empty && p.Result.Err == nil && o.size == 0
@@ -86,7 +90,7 @@ func (f *fetching) convertAll() (again bool) {
 
 // convert takes the slice of a result and returns what the client gets of it. ready is how
 // much of the answer is in memory already.
-func (f *fetching) convert(p *replica.FetchPartition, ready int) (o oldRecords) {
+func (f *fetching) convert(ctx context.Context, p *replica.FetchPartition, ready int) (o oldRecords) {
 	f.adjust(p)
 	r := &p.Result
 	if r.Err != nil {
@@ -106,11 +110,11 @@ func (f *fetching) convert(p *replica.FetchPartition, ready int) (o oldRecords) 
 		if r.Read.Slice.Size() == 0 && !f.readBatch(log, p) {
 			return o
 		}
-		o = oldRecords{batches: batchReader{slice: r.Read.Slice}, converter: record.DownConverter{
+		o = oldRecords{ctx: ctx, conversions: f.s.conversions, batches: batchReader{slice: r.Read.Slice}, converter: record.DownConverter{
 			Magic: newestFormat(f.version), Start: p.Offset, MaxDecompressed: config.MaxDecompressedMessageBytes,
 		}}
 		r.Read.Slice = segment.Slice{}
-		if err := o.begin(f.hardMax(p), ready); err != nil {
+		if err := f.s.conversions.inTurn(ctx, func() error { return o.begin(f.hardMax(p), ready) }); err != nil {
 			o.Release()
 			f.refuse(r, oldError(err))
 			return oldRecords{}
@@ -170,14 +174,16 @@ func (o *oldRecords) begin(hardMax, ready int) error {
 	if whole {
 		limit = min(max(hardMax, 1), oldReadyMax)
 	}
-	b, err := o.convert(nil, limit, limit)
+	b, err := o.convert(getOldBuffer(0), limit, limit)
+	defer putOldBuffer(b)
 	if err != nil && len(b) == 0 {
 		return err // otherwise the next fetch begins there
 	}
-	if whole || len(b) == 0 {
-		o.ready = b[:min(len(b), hardMax)]
-		o.size = len(o.ready)
-		o.Release()
+	length := min(len(b), hardMax)
+	if length == 0 || whole && o.conversions.ready.TryAcquire(int64(length)) {
+		o.ready = append(o.ready, b[:length]...)
+		o.size = length
+		o.batches.end()
 		return nil
 	}
 	o.size = min(max(size, len(b)), hardMax)
@@ -210,29 +216,39 @@ func (o *oldRecords) promised() bool { return len(o.ready) < o.size }
 // Size returns how many bytes the partition's records have in the answer.
 func (o *oldRecords) Size() int { return o.size }
 
-// Release gives the slice back.
+// Release gives the slice and the memory back.
 func (o *oldRecords) Release() {
-	o.batches.slice.Release()
-	o.batches = batchReader{}
+	o.batches.end()
+	if len(o.ready) > 0 {
+		o.conversions.ready.Release(int64(len(o.ready)))
+		o.ready = nil
+	}
 }
 
-// WriteTo converts and writes piece after piece. A batch that cannot be converted ends the
-// records: the client will ask for it next and get its error.
+// WriteTo writes what is ready, or converts and writes piece after piece. A batch that cannot be
+// converted ends the records: the client will ask for it next and get its error.
 func (o *oldRecords) WriteTo(w io.Writer) (int64, error) {
+	if !o.promised() {
+		n, err := w.Write(o.ready)
+		return int64(n), err
+	}
+	held := share{budget: o.conversions.sending}
+	defer held.release()
+	defer o.batches.forget() // other records of the answer may wait for the memory next
 	left := o.size
-	var piece []byte
 	for left > 0 {
-		var err error
-		piece, err = o.convert(piece[:0], min(oldPiece, left), left)
-		if err != nil && !isBad(err) {
+		if need := 2 * o.batches.nextBytes(); need > held.size {
+			held.release()
+			o.batches.forget()
+			if err := held.acquire(o.ctx, need); err != nil {
+				return int64(o.size - left), err
+			}
+		}
+		n, more, err := o.writePiece(w, &held, left)
+		if left -= n; err != nil {
 			return int64(o.size - left), err
 		}
-		n, writeErr := w.Write(piece[:min(len(piece), left)])
-		left -= n
-		if writeErr != nil {
-			return int64(o.size - left), writeErr
-		}
-		if err != nil || n == 0 {
+		if !more {
 			break
 		}
 	}
@@ -240,23 +256,43 @@ func (o *oldRecords) WriteTo(w io.Writer) (int64, error) {
 	return int64(o.size), err
 }
 
+// writePiece converts and writes some batches, of which left bytes are of use. more says that there
+// may be others behind them.
+func (o *oldRecords) writePiece(w io.Writer, held *share, left int) (n int, more bool, err error) {
+	piece := getOldBuffer(oldPiece)
+	defer func() { putOldBuffer(piece) }()
+	var bad error
+	err = o.conversions.inTurn(o.ctx, func() error {
+		piece, bad = o.convert(piece, min(oldPiece, left), left)
+		return nil
+	})
+	if err == nil && bad != nil && !isBad(bad) {
+		err = bad
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	n, err = held.write(w, piece[:min(len(piece), left)])
+	return n, n > 0 && bad == nil, err
+}
+
 // isBad reports whether an error is about the contents of a batch, not about reading it.
 func isBad(err error) bool {
 	return errors.Is(err, record.ErrCorrupt) || errors.Is(err, record.ErrInvalidRecord) || errors.Is(err, record.ErrUnsupportedCompression)
 }
 
+// zeros is what fills an answer.
+var zeros [32 << 10]byte
+
 // writeFiller writes what readers take for the beginning of a batch.
 func writeFiller(w io.Writer, size int) error {
-	piece := make([]byte, min(size, oldPiece))
 	head := record.Filler(size)
-	copy(piece, head[:])
-	for size > 0 {
-		n, err := w.Write(piece[:min(size, len(piece))])
+	for piece := head[:min(size, len(head))]; size > 0; piece = zeros[:min(size, len(zeros))] {
+		n, err := w.Write(piece)
 		if err != nil {
 			return err
 		}
 		size -= n
-		clear(piece[:min(len(piece), len(head))])
 	}
 	return nil
 }
@@ -270,7 +306,33 @@ type batchReader struct {
 }
 
 // rewind begins anew, and holds no memory until then.
-func (r *batchReader) rewind() { *r = batchReader{slice: r.slice} }
+func (r *batchReader) rewind() {
+	r.forget()
+	r.position, r.bufAt = 0, 0
+}
+
+// forget gives the memory back, and reads again where that is necessary.
+func (r *batchReader) forget() {
+	putOldBuffer(r.buf)
+	r.buf, r.bufAt = nil, r.position
+}
+
+// end gives the memory and the slice back.
+func (r *batchReader) end() {
+	r.rewind()
+	r.slice.Release()
+	r.slice = segment.Slice{}
+}
+
+// nextBytes returns how much next is going to read, or has: oldPiece, or a batch that is longer.
+func (r *batchReader) nextBytes() int64 {
+	var head [record.LogOverhead]byte
+	if _, err := r.slice.ReadAt(head[:], int64(r.position)); err != nil {
+		return oldPiece // next will meet the error
+	}
+	size := int64(int32(binary.BigEndian.Uint32(head[8:]))) + record.LogOverhead
+	return max(oldPiece, min(size, int64(r.slice.Size()-r.position)))
+}
 
 // next returns the next batch, which is valid until the one after. At the end, also before
 // a batch that the end of the slice cuts, the error is io.EOF.
@@ -297,7 +359,8 @@ func (r *batchReader) next() (record.Batch, error) {
 // fill reads size bytes from the next batch on.
 func (r *batchReader) fill(size int) error {
 	if cap(r.buf) < size {
-		r.buf = make([]byte, size)
+		putOldBuffer(r.buf)
+		r.buf = getOldBuffer(size)
 	}
 	r.buf, r.bufAt = r.buf[:size], r.position
 	n, err := r.slice.ReadAt(r.buf, int64(r.position))

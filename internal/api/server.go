@@ -48,6 +48,7 @@ type Server struct {
 
 	producerIDs producerIDs
 	oldClients  oldClients
+	conversions *conversions
 	unserved    unserved
 }
 
@@ -74,7 +75,7 @@ func New(d Deps) *Server {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes")}
+	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes"), conversions: newConversions()}
 	for _, a := range slices.Concat(s.coreAPIs(), s.adminAPIs(), s.groupAPIs()) {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))

@@ -27,6 +27,9 @@ var (
 	oldClientConversions = counter("gregor_old_client_conversions_total",
 		"Record sets and batches that were converted for them.", "client_id", "software", "software_version", "request", "version")
 
+	conversionBytes    = gauge("gregor_conversion_bytes", "Memory of records that are being converted for old clients.")
+	conversionBytesMax = gauge("gregor_conversion_max_bytes", "Bound of that memory; conversions beyond it wait.")
+
 	connections         = gauge("kafka_server_socket_server_metrics_connection_count", "Open connections.", "listener")
 	connectionsAccepted = counter("kafka_server_socket_server_metrics_connection_creation_total", "Connections that were accepted.", "listener")
 	connectionsRefused  = counter("gregor_connections_refused_total",
@@ -70,6 +73,9 @@ func Requests(s *api.Server) Collector {
 		times(requestLocalTimes, func(r *api.RequestStats) *metrics.Histogram { return r.Local })
 		times(requestRemoteTimes, func(r *api.RequestStats) *metrics.Histogram { return r.Remote })
 		writeOldClients(w, s.OldClients())
+		used, most := s.ConversionBytes()
+		w.Single(conversionBytes, used)
+		w.Single(conversionBytesMax, most)
 	}
 }
 

@@ -46,8 +46,9 @@ func putBuffer(b *buffer) {
 	}
 }
 
-// A budget bounds the bytes of all long frames that are being read or handled.
-type budget struct {
+// A Budget bounds the bytes of what many do at once, such as all long frames that are being read or
+// handled. Who finds nothing left waits in order of arrival.
+type Budget struct {
 	size int64
 
 	mu struct {
@@ -62,8 +63,11 @@ type budgetWaiter struct {
 	ready chan struct{} // closed with the bytes already counted as used
 }
 
-// acquire waits until n bytes are free. More than the whole budget counts as the whole.
-func (b *budget) acquire(ctx context.Context, n int64) error {
+// NewBudget returns a Budget of so many bytes.
+func NewBudget(size int64) *Budget { return &Budget{size: size} }
+
+// Acquire waits until n bytes are free. More than the whole budget counts as the whole.
+func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	n = min(n, b.size)
 	b.mu.Lock()
 	if len(b.mu.waiters) == 0 && b.mu.used+n <= b.size {
@@ -83,14 +87,25 @@ func (b *budget) acquire(ctx context.Context, n int64) error {
 	}
 }
 
-// contended reports whether a frame waits.
-func (b *budget) contended() bool {
+// TryAcquire takes n bytes if they are free and nobody waits.
+func (b *Budget) TryAcquire(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.mu.waiters) > 0 || b.mu.used+n > b.size {
+		return false
+	}
+	b.mu.used += n
+	return true
+}
+
+// Contended reports whether somebody waits.
+func (b *Budget) Contended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.mu.waiters) > 0
 }
 
-func (b *budget) abandon(w budgetWaiter) {
+func (b *Budget) abandon(w budgetWaiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.mu.waiters {
@@ -104,14 +119,15 @@ func (b *budget) abandon(w budgetWaiter) {
 	b.grantLocked()
 }
 
-func (b *budget) release(n int64) {
+// Release gives n bytes back that were acquired at once.
+func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.used -= min(n, b.size)
 	b.grantLocked()
 }
 
-func (b *budget) grantLocked() {
+func (b *Budget) grantLocked() {
 	for len(b.mu.waiters) > 0 && b.mu.used+b.mu.waiters[0].n <= b.size {
 		b.mu.used += b.mu.waiters[0].n
 		close(b.mu.waiters[0].ready)

@@ -564,30 +564,30 @@ func TestRequestDoesNotAllocate(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	b := budget{size: 100}
-	if err := b.acquire(t.Context(), 60); err != nil {
+	b := Budget{size: 100}
+	if err := b.Acquire(t.Context(), 60); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.acquire(ctx, 41); err == nil {
+	if err := b.Acquire(ctx, 41); err == nil {
 		t.Error("more than the budget was given")
 	}
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if err := b.acquire(t.Context(), 50); err != nil {
+			if err := b.Acquire(t.Context(), 50); err != nil {
 				t.Error(err)
 			}
-			b.release(50)
+			b.Release(50)
 		})
 	}
-	b.release(60)
+	b.Release(60)
 	wg.Wait()
-	if err := b.acquire(t.Context(), 1<<40); err != nil { // counts as the whole
+	if err := b.Acquire(t.Context(), 1<<40); err != nil { // counts as the whole
 		t.Fatal(err)
 	}
-	b.release(1 << 40)
+	b.Release(1 << 40)
 	if b.mu.used != 0 || len(b.mu.waiters) != 0 {
 		t.Errorf("%d used, %d waiters, want none", b.mu.used, len(b.mu.waiters))
 	}

@@ -161,7 +161,7 @@ func (c *Conn) longFrame(size int) ([]byte, error) {
 	if err := c.flush(); err != nil {
 		return nil, err
 	}
-	if err := c.server.budget.acquire(c.ctx, int64(size)); err != nil {
+	if err := c.server.budget.Acquire(c.ctx, int64(size)); err != nil {
 		return nil, err
 	}
 	c.in.long, c.in.longBytes = getBuffer(min(size, longFrameStep)), int64(size)
@@ -192,7 +192,7 @@ func (c *Conn) longFrame(size int) ([]byte, error) {
 func (c *Conn) endFrame() {
 	if c.in.long != nil {
 		putBuffer(c.in.long)
-		c.server.budget.release(c.in.longBytes)
+		c.server.budget.Release(c.in.longBytes)
 		c.in.long, c.in.longBytes = nil, 0
 	}
 }

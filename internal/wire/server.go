@@ -52,7 +52,7 @@ func (c Config) withDefaults() Config {
 // A Server accepts connections on any number of listeners and serves them with one Handler.
 type Server struct {
 	cfg     Config
-	budget  budget
+	budget  Budget
 	closing atomic.Bool
 	tick    atomic.Int64 // seconds since the start, advanced by the reaper
 	killed  atomic.Int64 // connections that the reaper closed
@@ -231,7 +231,7 @@ const (
 func (s *Server) reap() {
 	for s.pause(time.Second) {
 		now, stalled := s.tick.Add(1), int64(stalledAfter)
-		if s.budget.contended() {
+		if s.budget.Contended() {
 			stalled = stalledAfterContended
 		}
 		s.mu.Lock()

@@ -44,7 +44,7 @@ func (s *Server) Connections() int {
 // Stats describes the connections now. What is over a bound of kinds of clients is counted as
 // of "(others)".
 func (s *Server) Stats() Stats {
-	stats := Stats{BufferBytes: s.budget.inUse(), BufferBytesMax: s.budget.size, Killed: s.killed.Load(), Displaced: s.displacedTotal.Load()}
+	stats := Stats{BufferBytes: s.budget.InUse(), BufferBytesMax: s.budget.size, Killed: s.killed.Load(), Displaced: s.displacedTotal.Load()}
 	kinds := map[SoftwareStats]int{}
 	open := map[string]int{}
 	s.mu.Lock()
@@ -75,8 +75,11 @@ func compareSoftware(a, b SoftwareStats) int {
 // listenerCount counts the connections of a listener; it is guarded by Server.mu.
 type listenerCount struct{ accepted, refused int64 }
 
-// inUse returns how much of the budget is.
-func (b *budget) inUse() int64 {
+// Size returns how many bytes there are in all.
+func (b *Budget) Size() int64 { return b.size }
+
+// InUse returns how many of them are acquired.
+func (b *Budget) InUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.mu.used
