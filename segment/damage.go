@@ -65,11 +65,12 @@ func (s *Segment) OnDamage(found func(path string, d Damage)) {
 }
 
 // AddLoss puts offsets in quarantine that are lost together with their bytes: those between the
-// last batch and the next segment. It is forgotten when the segment is opened again.
-func (s *Segment) AddLoss(first, end int64) {
+// last batch and the next segment. why says how that is known. It is forgotten when the segment is
+// opened again.
+func (s *Segment) AddLoss(first, end int64, why error) {
 	s.healing.Lock()
 	defer s.healing.Unlock()
-	d := Damage{Position: s.size.Load(), First: first, End: end, Err: errLost}
+	d := Damage{Position: s.size.Load(), First: first, End: end, Err: why}
 	s.setDamagesLocked(append(slices.Clone(s.Damages()), d))
 }
 

@@ -85,11 +85,11 @@ func (s *Segment) loadLocked() (*indexes, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, _, timesSound, err := timeLayout.load(s, func(timeEntry) bool { return true })
+	times, timesFound, timesSound, err := timeLayout.load(s, func(timeEntry) bool { return true })
 	if err != nil {
 		return nil, err
 	}
-	if !found && size > 0 || !sound || !timesSound {
+	if !found && size > 0 || !timesFound && size > 0 || !sound || !timesSound || len(times) == 0 && s.hasTimestamp() {
 		return s.rebuildLocked()
 	}
 	idx := newIndexes(offsets, times)
@@ -97,6 +97,13 @@ func (s *Segment) loadLocked() (*indexes, error) {
 	s.idx.Store(idx)
 	s.cacheLocked(idx)
 	return idx, nil
+}
+
+// hasTimestamp reports whether the first batch has one, so that there is an entry for it or for a
+// later one.
+func (s *Segment) hasTimestamp() bool {
+	fr, err := s.frameAt(0)
+	return err == nil && fr.maxTimestamp >= 0
 }
 
 // cacheLocked lets the index cache drop indexes that are stored, unless somebody appends. They
@@ -158,6 +165,7 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	b.addTime(true)
 	s.index.stored = storedEntries{}
 	s.index.dirty = true
+	s.newName.Store(true) // the files may be missing
 	s.idx.Store(idx)
 	return idx, nil
 }

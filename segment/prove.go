@@ -36,8 +36,6 @@ type prover struct {
 	budget int64
 }
 
-var errLost = errors.New("records are lost")
-
 // newProver begins at the start of the file; limit is where the walk ends.
 func (s *Segment) newProver(f *openFile, limit, bound int64) *prover {
 	r := newBatchReader(s, f, 0, limit)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -240,6 +241,7 @@ func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 	return b.logs.Load(ctx, logdir.LoadOptions{
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(img, name) },
 		Fate:      b.fate,
+		Belongs:   func(p topic.Partition) bool { return belongs(img, b.logs.NodeID(), p) },
 		TopicID: func(name string) uuid.UUID {
 			if t := img.Topic(name); t != nil {
 				return t.ID
@@ -247,6 +249,12 @@ func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 			return uuid.Zero
 		},
 	})
+}
+
+// belongs reports whether the metadata say that a node has a replica of the partition.
+func belongs(img *metadata.Image, nodeID int32, p topic.Partition) bool {
+	t := img.Topic(p.Topic)
+	return t != nil && int(p.Partition) < len(t.Partitions) && slices.Contains(t.Partitions[p.Partition].Replicas, nodeID)
 }
 
 // follow applies the image and, from then on, every change of it.

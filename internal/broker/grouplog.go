@@ -11,6 +11,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 // coordinatorLog gives coordinators the partitions of their topics. (coordinator.Log)
@@ -68,6 +69,11 @@ func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit fu
 			return ctx.Err()
 		}
 		if buf, err = readSet(log, at, l.loadBuffer(), buf); err != nil {
+			// What is in quarantine costs its own records, not those of all groups: the log has named it.
+			if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > at {
+				at = corrupt.End
+				continue
+			}
 			return err
 		}
 		next, err := visitSet(buf, at, visit)

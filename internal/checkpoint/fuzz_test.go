@@ -48,6 +48,33 @@ func FuzzEpochs(f *testing.F) {
 	})
 }
 
+func FuzzLosses(f *testing.F) {
+	for _, seed := range []string{"", "0\n2\n0 5\n5 120\n", "0\n1\n5 5", "0\n1\n-1 5", "0\n2\n0 5\n4 9\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m := newFS(t)
+		write(t, m, "d/f", text)
+		list, err := ReadLosses(m, "d/f")
+		if err != nil {
+			return
+		}
+		end := int64(0)
+		for _, l := range list {
+			if l.First < end || l.End <= l.First {
+				t.Fatalf("%q: accepted as %v", text, list)
+			}
+			end = l.End
+		}
+		if err := WriteLosses(m, "d/f", list); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := ReadLosses(m, "d/f"); err != nil || !cmp.Equal(list, again) {
+			t.Errorf("%q: read back %v, %v, want %v", text, again, err, list)
+		}
+	})
+}
+
 func FuzzPartitionMetadata(f *testing.F) {
 	f.Add("version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAg")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,4 +14,5 @@ const (
 const (
 	LeaderEpochs          = "leader-epoch-checkpoint"
 	PartitionMetadataFile = "partition.metadata"
+	Losses                = "gregor-losses" // Kafka ignores it
 )

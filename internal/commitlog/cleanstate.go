@@ -68,7 +68,7 @@ func fileStateOf(name string) (f fileState, counts, ok bool) {
 	case name == checkpoint.PartitionMetadataFile:
 		return fileState{kind: metadataFile}, true, true
 	case strings.HasSuffix(name, segment.DeletedSuffix), strings.HasSuffix(name, segment.CleanedSuffix),
-		strings.HasSuffix(name, segment.SwapSuffix):
+		strings.HasSuffix(name, segment.SwapSuffix), name == checkpoint.Losses:
 		return f, false, false
 	}
 	if base, kind, suffix, ok := segment.ParseName(name); ok {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -83,7 +84,9 @@ type crashWorld struct {
 	epochsFrom int64
 
 	// The checkpoint files of the log directory.
-	recoveryPoint, logStartPoint int64
+	recoveryPoint, logStartPoint, highWatermark int64
+
+	lost []checkpoint.Loss // what was in quarantine after the last start
 
 	sequences map[int64]int32 // next one, by producer
 	open      map[int64]bool  // producers with an open transaction
@@ -118,7 +121,7 @@ func (w *crashWorld) openLog() {
 func (w *crashWorld) options() Options {
 	o := testOptions(w.fs)
 	o.Config = w.config
-	o.RecoveryPoint, o.LogStartOffset, o.Clean = w.recoveryPoint, w.logStartPoint, w.clean
+	o.RecoveryPoint, o.LogStartOffset, o.HighWatermark, o.Clean = w.recoveryPoint, w.logStartPoint, w.highWatermark, w.clean
 	o.Background = w.later.add
 	o.DeleteLater = func(_ time.Duration, remove func()) { w.later.add(remove) }
 	o.Now = func() time.Time { return w.now }
@@ -305,11 +308,14 @@ func (w *crashWorld) cut(offset int64, truncate func(int64) error) {
 	if fully {
 		w.floor = 0
 	}
+	w.log.PrepareTruncation(w.floor)
+	w.checkpoint()
 	if !w.did(truncate(offset)) {
 		return
 	}
 	w.batches = slices.DeleteFunc(w.batches, func(b record.Batch) bool { return fully && offset > w.end || b.LastOffset() >= offset })
 	w.end, w.floor, w.target = offset, -1, -1
+	w.lost = w.lostBelow(offset)
 	w.flushed = min(w.flushed, offset)
 	w.logStart = w.log.Offsets().LogStart
 	w.checkpoint()
@@ -349,9 +355,14 @@ func (w *crashWorld) incrementLogStart() {
 
 func (w *crashWorld) checkpoint() {
 	if w.survivor == nil {
-		w.recoveryPoint, w.logStartPoint = w.log.RecoveryPoint(), w.log.Offsets().LogStart
-		w.note("checkpoint: recovery point %d, log start %d", w.recoveryPoint, w.logStartPoint)
+		w.storePoints()
+		w.note("checkpoint: recovery point %d, log start %d, high watermark %d", w.recoveryPoint, w.logStartPoint, w.highWatermark)
 	}
+}
+
+func (w *crashWorld) storePoints() {
+	o := w.log.Offsets()
+	w.recoveryPoint, w.logStartPoint, w.highWatermark = w.log.RecoveryPoint(), o.LogStart, min(o.HighWatermark, w.log.DataEnd())
 }
 
 // stop closes the log and opens it again; a crash before the end makes the stop unclean.
@@ -361,7 +372,7 @@ func (w *crashWorld) stop() {
 		return
 	}
 	w.flushed = w.end
-	w.recoveryPoint, w.logStartPoint = w.log.RecoveryPoint(), w.log.Offsets().LogStart
+	w.storePoints()
 	if w.rng.IntN(2) == 0 {
 		w.note("CRASH after a clean stop")
 		w.clean = true
@@ -396,7 +407,7 @@ func (w *crashWorld) crashAndOpen() {
 	w.openLog()
 	l := w.log
 	o := l.Offsets()
-	w.note("opened: clean %v, [%d,%d)", w.clean, o.LogStart, o.End)
+	w.note("opened: clean %v, [%d,%d) %v %v", w.clean, o.LogStart, o.End, l.Segments(), l.Quarantine())
 	w.recoveryPoint = min(w.recoveryPoint, l.RecoveryPoint()) // as Open demands
 	l.SetHighWatermark(o.End)
 	must(w.t, l.Scrub(nil))
@@ -405,6 +416,8 @@ func (w *crashWorld) crashAndOpen() {
 	if o.LogStart < w.logStartPoint || o.LogStart > max(w.logStart, w.logStartPoint, w.target) {
 		w.t.Errorf("log start %d, checkpoint %d, before the crash %d", o.LogStart, w.logStartPoint, w.logStart)
 	}
+	w.checkEnd(o)
+	w.checkLost(o)
 	got := w.stored()
 	w.compare(got, o)
 	if w.t.Failed() {
@@ -420,6 +433,44 @@ func (w *crashWorld) crashAndOpen() {
 	w.retry()
 	w.epoch++
 	l.EnterEpoch(w.epoch)
+}
+
+// checkEnd holds the end against the checkpoints, and against what was written.
+func (w *crashWorld) checkEnd(o *Offsets) {
+	least, most := max(w.recoveryPoint, w.highWatermark, w.logStartPoint), max(w.end, w.target)
+	if w.pending != nil {
+		most = max(most, w.pending.NextOffset())
+	}
+	if o.End < least && w.floor < 0 || o.End > most {
+		w.t.Errorf("log end %d, want %d to %d", o.End, least, most)
+	}
+}
+
+// checkLost looks whether what was in quarantine is there still, and notes what is now.
+func (w *crashWorld) checkLost(o *Offsets) {
+	end := o.End
+	if w.floor >= 0 {
+		end = min(end, w.floor)
+	}
+	for _, l := range w.lostBelow(end) {
+		for offset := max(l.First, o.LogStart); offset < l.End; offset++ {
+			if !w.log.isQuarantined(offset) {
+				w.t.Errorf("offset %d was in quarantine before, now there is %v", offset, w.log.Quarantine())
+				break
+			}
+		}
+	}
+	w.lost = nil
+	for _, q := range w.log.Quarantine() {
+		w.lost = append(w.lost, checkpoint.Loss{First: q.First, End: q.End})
+	}
+}
+
+func (w *crashWorld) lostBelow(end int64) (list []checkpoint.Loss) {
+	for _, l := range w.lost {
+		list = append(list, checkpoint.Loss{First: l.First, End: min(l.End, end)})
+	}
+	return list
 }
 
 // stored returns the batches in the files, also those below the log start.

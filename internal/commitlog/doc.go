@@ -17,6 +17,7 @@
 //	OFFSET.snapshot           what producers had done before OFFSET (see producersnapshot.go)
 //	leader-epoch-checkpoint   where each leader epoch began
 //	partition.metadata        the id of the topic
+//	gregor-losses             offsets whose records are gone, while there are any (see losses)
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
 //	*.cleaned, *.swap         a compaction or a split under way
 //
@@ -44,10 +45,11 @@
 //     every crash leaves on one side or the other. Readers inside of the old ones go on.
 //   - Damage costs the batches that it hit and no others: the stretch from the end of the good
 //     batch in front to the start of the good one behind is in quarantine (see Quarantined).
-//     Offsets are never used twice. Only bad bytes with nothing good behind them are cut.
+//   - Offsets are never used twice: the log goes on behind all that is proven to have been there
+//     (see provenEnd). Only bad bytes above every proof are cut.
 //   - A step that found the disk full is undone and the log is as before (see DiskFullError);
 //     if it cannot be undone, or a sync failed, the log is poisoned.
-//   - A torn tail above the recovery point is cut and counted in a warning.
+//   - A torn tail above every proof is cut and counted in a warning.
 //   - Files below the recovery point, and all files after a clean stop, are trusted until they
 //     are read the first time.
 //

@@ -25,7 +25,7 @@ type flusher struct {
 	running bool
 
 	// recoveryPoint is the end of what is certainly on disk. It changes with Log.mu held.
-	// Invariant: recoveryPoint <= End.
+	// Invariant: recoveryPoint <= DataEnd.
 	recoveryPoint atomic.Int64
 	lastFlush     atomic.Int64 // ms
 
@@ -53,7 +53,7 @@ func (l *Log) FlushTo(offset int64) error {
 		if err := l.Failed(); err != nil {
 			return err
 		}
-		if f.recoveryPoint.Load() >= min(offset, l.offsets.Load().End) {
+		if f.recoveryPoint.Load() >= min(offset, l.DataEnd()) {
 			return nil
 		}
 		if f.running {
@@ -199,9 +199,8 @@ func (l *Log) finish(j *syncJob) {
 // alone, which recovery makes anew.
 func (l *Log) syncAll() error {
 	l.mu.Lock()
-	o := l.offsets.Load()
-	j := l.captureLocked(o.End)
-	j.active = o.active()
+	j := l.captureLocked(l.dataEndLocked())
+	j.active = l.offsets.Load().active()
 	l.mu.Unlock()
 	return l.do(&j)
 }

@@ -73,7 +73,7 @@ func TestKAFKA12520(t *testing.T) {
 				must(t, err)
 				mem.SetHook(nil)
 				must(t, l.Close())
-				if clean && read > 0 || read > 2 { // an index may be missing
+				if clean && read > 0 || read > 4 { // an index may be missing, or empty
 					t.Errorf("segments were read again, %d times", read)
 				}
 				if snapshots := names(t, mem); !slices.Contains(snapshots, snapshotName(4)) || !slices.Contains(snapshots, snapshotName(6)) {
@@ -183,7 +183,7 @@ func TestKAFKA5829(t *testing.T) {
 func TestKAFKA6324(t *testing.T) {
 	mem := vfs.NewMem()
 	o := threeSegments(t, mem)
-	must(t, vfs.WriteFileAtomic(mem, dir+indexName(9), nil))
+	must(t, vfs.WriteFileAtomic(mem, dir+indexName(6), nil))
 	must(t, vfs.WriteFileAtomic(mem, dir+logName(0)+segment.DeletedSuffix, nil))
 	must(t, vfs.WriteFileAtomic(mem, dir+timeName(2)+segment.CleanedSuffix, nil))
 	gone := 0

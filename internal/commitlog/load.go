@@ -19,9 +19,9 @@ import (
 // (storage-format 6). After a clean stop it reads no data but the tail of the last segment
 // behind its last index entry. The high watermark starts at the log start.
 //
-// If the recovery point of the log is then below the one in the Options, a crash hit a
-// truncation before its recovery point was stored, or the log was stopped with a gap at its end,
-// which it forgets: store the point before anything is appended.
+// The log ends where everything together proves that it did (see provenEnd). If its recovery point
+// is then below the one in the Options, that one was wrong: store the point before anything is
+// appended.
 func Open(o Options) (*Log, error) {
 	l := newLog(o)
 	if ok, err := l.loadClean(&o); ok || err != nil {
@@ -88,10 +88,12 @@ func (l *Log) load(o Options) error {
 	if err != nil {
 		return err
 	}
+	var orphans []string
 	for names := left.now(); ; names = nil {
-		if r.segments, err = l.openSegments(o.Dir, names); err != nil {
+		if r.segments, orphans, err = l.openSegments(o.Dir, names); err != nil {
 			return err
 		}
+		r.absent = l.absentFiles(o, r, &left, orphans)
 		err := r.run()
 		overflow, ok := errors.AsType[*overflowError](err)
 		if !ok && err != nil {
@@ -105,6 +107,9 @@ func (l *Log) load(o Options) error {
 		}
 	}
 	if err := l.start(r); err != nil {
+		return err
+	}
+	if err := l.removeOrphans(orphans); err != nil {
 		return err
 	}
 	if o := l.offsets.Load(); len(l.epochs.list()) == 0 && o.LogStart < o.End {
@@ -128,13 +133,22 @@ func (l *Log) create(o Options) error {
 	l.metadataPending.Store(!id.IsZero())
 	l.epochs = newEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
 	l.epochs.dirty.Store(false)
-	start := o.LogStartOffset
-	return l.start(&recovery{log: l, point: start, end: start, logStart: start, producers: newProducerState(start)})
+	v := provenEnd(evidence{found: -1, claims: o.claims()})
+	if v.end > 0 {
+		l.logger.Error("directory is missing, the log goes on behind what was in it", "partition", l.partition, "dir", o.Dir, "start", v.end, "proof", v.proof)
+	}
+	return l.start(&recovery{log: l, point: v.end, end: v.end, logStart: v.end, producers: newProducerState(v.end)})
+}
+
+// claims are what the checkpoints of the log directory say of the end of a log.
+func (o *Options) claims() (c [witnesses]int64) {
+	c[byRecoveryPoint], c[byHighWatermark], c[byLogStart] = o.RecoveryPoint, o.HighWatermark, o.LogStartOffset
+	return c
 }
 
 // newRecovery says what to trust, and reads the leader epochs.
 func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
-	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, meter: o.Recovery}
+	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, claims: o.claims(), meter: o.Recovery}
 	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
 		r.clean = true // nobody will read it
 	}
@@ -144,6 +158,17 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 		l.logger.Error("leader epochs cannot be read", "partition", l.partition, "err", err)
 		l.epochs = newEpochCache(l.fs, path) // and the batches have them
 		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if left.has(checkpoint.Losses) {
+		err = r.losses.load(l.fs, o.Dir)
+		if errors.Is(err, checkpoint.ErrCorrupt) {
+			l.logger.Error("what was lost before is not known any more", "partition", l.partition, "err", err)
+			err = nil
+		}
+		r.claims[byLoss] = r.losses.latest()
 	}
 	return r, err
 }
@@ -188,12 +213,12 @@ func (l *Log) start(r *recovery) error {
 	return nil
 }
 
-// openSegments opens what the directory has, ascending, and deletes index files without a
-// .log file. It also lists the producer snapshots. Nil names are read from the directory.
-func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, err error) {
+// openSegments opens what the directory has, ascending, and lists index files without a .log
+// file. It also lists the producer snapshots. Nil names are read from the directory.
+func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, orphans []string, err error) {
 	if names == nil {
 		if names, err = listNames(l.fs, dir); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	var bases []int64
@@ -210,19 +235,61 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, er
 	for _, name := range names {
 		base, kind, suffix, ok := segment.ParseName(name)
 		if _, found := slices.BinarySearch(bases, base); ok && suffix == "" && kind != segment.LogFile && !found {
-			if err := removeFiles(l.fs, dir, []string{name}); err != nil {
-				return nil, err
-			}
+			orphans = append(orphans, name)
 		}
 	}
 	c := l.config.Load()
 	segments := make([]*segment.Segment, len(bases))
 	for i, base := range bases {
 		if segments[i], err = segment.Open(l.fs, dir, base, c.segment()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return segments, nil
+	return segments, orphans, nil
+}
+
+// absentFiles returns the .log files that are missing: their indexes are there, or the log had
+// them when it was closed, and nothing says that they were on their way out. A crash in the middle
+// of a compaction leaves such indexes, too.
+func (l *Log) absentFiles(o Options, r *recovery, left *leftovers, orphans []string) (list []absentFile) {
+	var bases []int64
+	if r.clean || !l.config.Load().Compact {
+		for _, name := range orphans {
+			base, _, _, _ := segment.ParseName(name)
+			bases = append(bases, base)
+		}
+	}
+	if s := o.CleanState; s != nil && r.clean {
+		for _, f := range s.files {
+			if f.kind == logFile && !slices.ContainsFunc(r.segments, func(s *segment.Segment) bool { return s.BaseOffset() == f.offset }) {
+				bases = append(bases, f.offset)
+			}
+		}
+	}
+	slices.Sort(bases)
+	for _, base := range slices.Compact(bases) {
+		if !left.explain(base) {
+			list = append(list, absentFile{base, filepath.Join(o.Dir, segment.Name(base, segment.LogFile, ""))})
+		}
+	}
+	return list
+}
+
+// removeOrphans removes index files without a .log file. What explains them must outlive them.
+func (l *Log) removeOrphans(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		base, _, _, _ := segment.ParseName(name)
+		if slices.ContainsFunc(l.offsets.Load().segments, func(s *segment.Segment) bool { return s.BaseOffset() == base }) {
+			continue // it has one now
+		}
+		if err := removeFiles(l.fs, l.mu.dir, []string{name}); err != nil {
+			return err
+		}
+	}
+	return l.fs.SyncDir(l.mu.dir)
 }
 
 // leftovers are the files of a directory whose names say that something was under way when
@@ -282,6 +349,24 @@ func (left *leftovers) suspect() int64 {
 		}
 	}
 	return suspect
+}
+
+// has reports whether the directory has a file.
+func (left *leftovers) has(name string) bool {
+	_, found := slices.BinarySearch(left.names, name)
+	return found
+}
+
+// explain reports whether a segment that has no .log file was on its way out or in.
+func (left *leftovers) explain(base int64) bool {
+	for _, names := range [][]string{left.deleted, left.cleaned, left.swaps} {
+		for _, name := range names {
+			if b, _, _, ok := segment.ParseName(name); ok && b == base {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // finishSwaps brings a directory that a crash left in the middle of replacing segments to
@@ -354,6 +439,9 @@ func replaceOriginals(fsys vfs.FS, dir string, swaps, names []string) error {
 				return err
 			}
 		}
+	}
+	if err := fsys.SyncDir(dir); err != nil { // indexes that outlive their .log file say that it is lost
+		return err
 	}
 	for _, name := range swaps {
 		plain := strings.TrimSuffix(name, segment.SwapSuffix)

@@ -107,7 +107,7 @@ func TestUncleanLoad(t *testing.T) {
 	f("KAFKA-10101: recovery point beyond the end", 100, 0, nothing, 0, 6, 6)
 	f("KAFKA-10101: log start beyond the end", 6, 500, nothing, 500, 500, 500)
 	f("log start inside", 6, 3, nothing, 3, 6, 6)
-	f("garbage in the last segment", 4, 0, garbage(logName(4), 80), 0, 5, 4)
+	f("garbage in the last segment", 4, 0, garbage(logName(4), 80), 0, 6, 4)
 	f("garbage in the middle", 0, 0, garbage(logName(2), 80), 0, 6, 0)
 	f("segment missing above the recovery point", 1, 0, remove(logName(2)), 0, 6, 1)
 	f("no index", 4, 0, remove("00000000000000000000.index", "00000000000000000004.index", "00000000000000000004.timeindex"), 0, 6, 4)
@@ -118,7 +118,7 @@ func TestUncleanLoad(t *testing.T) {
 	for _, size := range []string{"\xff\xff\xff\xff", "\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // linkedin/kafka#409
 		last := int64(len(spec{tag: "a", producer: &record.Producer{ID: 7}}.build(t)))
 		f("hostile size", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 8, []byte(size)) }, 0, 6, 4)
-		f("hostile size at the end", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), last+8, []byte(size)) }, 0, 5, 4)
+		f("hostile size at the end", 4, 0, func(mem *vfs.Mem) { overwrite(t, mem, logName(4), last+8, []byte(size)) }, 0, 6, 4)
 	}
 }
 
@@ -184,7 +184,9 @@ func TestMissingSegmentIsALoss(t *testing.T) {
 			t.Errorf("offset %d: got %v, want lost %v", offset, err, lost)
 		}
 	}
-	o.Config.Compact = true // there it is where compaction took all
+	o = threeSegments(t, vfs.NewMem())
+	o.RecoveryPoint, o.Config.Compact = 1, true // there it is where compaction took all
+	must(t, removeFiles(o.FS, dir, []string{logName(2), indexName(2), timeName(2)}))
 	if q := openLog(t, o).Quarantine(); len(q) > 0 {
 		t.Errorf("compacted: got %v", q)
 	}

@@ -26,9 +26,10 @@ type Options struct {
 	TopicID   uuid.UUID // zero: whatever partition.metadata says
 	Config    Config
 
-	// RecoveryPoint and LogStartOffset are what the checkpoints of the log directory say,
-	// 0 if they say nothing.
+	// RecoveryPoint, HighWatermark and LogStartOffset are what the checkpoints of the log
+	// directory say, 0 if they say nothing. If Dir is missing the log begins behind them.
 	RecoveryPoint  int64
+	HighWatermark  int64
 	LogStartOffset int64
 
 	// Clean says that the directory was stopped cleanly: files are trusted and no data is
@@ -99,6 +100,7 @@ type Log struct {
 		bare      bool // the active segment has no index files yet; see unlock
 		producers *ProducerState
 		snapshots snapshots
+		losses    losses // what the file says
 		slab      slab
 		trail     trail
 		dataEnd   int64     // behind the last batch; below the log end after some truncations
@@ -141,6 +143,16 @@ func (l *Log) TopicID() uuid.UUID { return *l.topicID.Load() }
 
 // Offsets returns the state of the log, an immutable snapshot.
 func (l *Log) Offsets() *Offsets { return l.offsets.Load() }
+
+// DataEnd returns the offset behind the last batch. It is below the log end after a truncation into
+// a gap, or into a batch, which went as a whole.
+func (l *Log) DataEnd() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dataEndLocked()
+}
+
+func (l *Log) dataEndLocked() int64 { return max(l.mu.dataEnd, l.offsets.Load().LogStart) }
 
 // Config returns the configuration in force.
 func (l *Log) Config() Config { return *l.config.Load() }
@@ -447,7 +459,14 @@ func (l *Log) Close() error {
 
 func (l *Log) snapshotAndFlush() error {
 	l.mu.Lock()
-	l.mu.producers.end = l.mu.dataEnd // where the next Open finds the log end
+	end := l.dataEndLocked()
+	l.mu.producers.end = end
+	if end < l.offsets.Load().End { // a gap that a truncation left is forgotten
+		next := l.nextLocked()
+		next.end.offset = end
+		l.settleLocked(next)
+		l.epochs.truncateFromEnd(end)
+	}
 	err := l.mu.snapshots.write(l.mu.producers)
 	l.mu.Unlock()
 	if err != nil {

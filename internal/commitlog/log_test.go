@@ -312,8 +312,8 @@ func TestTruncate(t *testing.T) {
 	if got := bases(l); !slices.Equal(got, []int64{0, 6}) {
 		t.Errorf("segments %v", got)
 	}
-	if got := l.RecoveryPoint(); got != 9 {
-		t.Errorf("recovery point %d, want 9", got)
+	if got := l.RecoveryPoint(); got != 8 {
+		t.Errorf("recovery point %d, want 8", got)
 	}
 	if p := l.Producers(); len(p) != 1 || p[0].LastSequence != 7 {
 		t.Errorf("producers %+v, want last sequence 7", p)

@@ -205,6 +205,22 @@ func (s *snapshots) isDoubted(offset int64, data []byte) bool {
 	return err == nil && bytes.Equal(had, data)
 }
 
+// restore returns the state of a file in doubt, or nil if there is none, or it is damaged.
+func (s *snapshots) restore(offset int64) (*ProducerState, error) {
+	if !slices.Contains(s.doubted, offset) {
+		return nil, nil
+	}
+	data, err := vfs.ReadFile(s.fs, s.path(offset), snapshotSizeMax)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	state, _ := decodeSnapshot(data, offset)
+	return state, nil
+}
+
 // dropDoubted removes the files that are still in doubt.
 func (s *snapshots) dropDoubted() error {
 	for _, offset := range s.doubted {

@@ -12,7 +12,8 @@ import (
 //
 // Damage is found by recovery after an unclean stop, by the first read of what was in a file
 // when the log was opened, by a look-up that meets it, and by Scrub. Nothing is written about
-// it: the next Open finds it in the same ways.
+// damaged bytes: the next Open finds them in the same ways. Of what is gone with its bytes the file
+// gregor-losses tells.
 type Quarantined struct {
 	Segment int64 // base offset
 	segment.Damage

@@ -12,14 +12,21 @@ import (
 )
 
 // A recovery finds out where a log ends and what its producers did. After a crash it checks
-// the segment that holds the recovery point and all behind it, cuts what is torn, and
-// makes their indexes anew.
+// the segment that holds the recovery point and all behind it, cuts what is torn above every
+// proof (see provenEnd), and makes their indexes anew.
 type recovery struct {
 	log      *Log
 	segments []*segment.Segment // in: what the directory has; out: what is left
 	clean    bool
 	point    int64 // recovery point: in: the checkpoint's; out: the log's
 	logStart int64 // log start checkpoint
+
+	claims [witnesses]int64 // of the log end
+	absent []absentFile     // .log files that were there
+	losses losses
+	front  int64 // base of a segment that has to be made in front of the others, or -1
+	begins bool  // a segment has to be made at the end
+	tail   bool  // the last segment ends with bad bytes, which stay
 
 	producers *ProducerState
 	end       int64 // the log end
@@ -31,34 +38,72 @@ func (r *recovery) run() error {
 	for _, s := range r.segments {
 		s.OnDamage(r.log.noteDamage)
 	}
-	if len(r.segments) == 0 {
-		r.end, r.point = r.logStart, r.logStart
-		r.producers = newProducerState(r.end)
-		return r.log.mu.snapshots.removeIf(func(int64) bool { return true })
+	r.front, r.begins = -1, false
+	r.claims[bySnapshot] = r.log.mu.snapshots.latest()
+	if err := r.noteAbsent(); err != nil {
+		return err
 	}
-	if r.clean {
-		return r.trust()
+	var err error
+	switch {
+	case len(r.segments) == 0:
+		err = r.anew()
+	case r.clean:
+		err = r.trust()
+	default:
+		err = r.check()
 	}
-	return r.check()
+	if err != nil {
+		return err
+	}
+	return r.quarantine()
+}
+
+// anew begins a log that has no segment where its end is proven to be.
+func (r *recovery) anew() (err error) {
+	r.end = -1
+	proof := r.goOn(false)
+	if r.front < 0 {
+		r.front = r.firstOffset()
+	}
+	if r.front >= r.end {
+		r.front = -1
+	}
+	if r.begins = r.front >= 0; !r.begins && r.end > 0 {
+		r.log.logger.Error("records are lost, the log begins behind them", "partition", r.log.partition, "start", r.end, "proof", proof)
+	}
+	r.point = r.end
+	r.log.mu.snapshots.doubtFrom(r.end + 1)
+	if r.producers, err = r.log.replayProducers(nil, max(r.front, r.logStart), r.end); err != nil {
+		return err
+	}
+	return r.log.mu.snapshots.dropDoubted()
+}
+
+// firstOffset returns where a log without segments began, or -1.
+func (r *recovery) firstOffset() int64 {
+	if r.logStart > 0 {
+		return r.logStart
+	}
+	if list := r.log.epochs.list(); len(list) > 0 {
+		return list[0].StartOffset
+	}
+	return -1
 }
 
 // trust takes a directory that was stopped cleanly as it is.
 func (r *recovery) trust() error {
+	if err := r.dropForeign(); err != nil {
+		return err
+	}
 	r.guard(len(r.segments) - 1)
-	end, err := r.cleanEnd()
+	end, certain, err := r.cleanEnd()
 	if err != nil {
 		return err
 	}
-	l, point := r.log, r.point
-	r.end, r.point = end, end
-	if end < r.logStart && r.logStart <= point {
-		return r.restart() // a truncation left a gap up to the end, and the log starts there
-	}
-	if end < r.logStart {
-		// A clean stop leaves no such checkpoint: it is damaged, and hides what is there.
-		l.logger.Error("log start beyond the log end is ignored", "partition", l.partition, "start", r.logStart, "end", end)
-		r.logStart = 0
-	}
+	l := r.log
+	r.end = end
+	r.goOn(certain)
+	r.point = r.end
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	hadSnapshots := len(l.mu.snapshots.offsets) > 0
 	if err := r.dropStraySnapshots(); err != nil {
@@ -73,10 +118,10 @@ func (r *recovery) trust() error {
 				return err
 			}
 		}
-		r.producers.end = end
+		r.producers.end = r.end
 		return nil
 	}
-	r.producers, err = l.replayProducers(r.segments, logStart, end)
+	r.producers, err = l.replayProducers(r.segments, logStart, r.end)
 	return err
 }
 
@@ -97,20 +142,20 @@ func (r *recovery) check() error {
 	}
 	count := r.meter.add(r.segments[i:])
 	defer count.end()
+	var cut int64
 	for ; i < len(r.segments); i++ {
 		s, size := r.segments[i], r.segments[i].Size()
-		if r.isHole(i) {
-			good, err := r.hasBatchIn(r.segments[i:])
-			if err != nil {
+		if i > 0 && s.BaseOffset() > r.end {
+			if ok, err := r.rolled(i, r.end); err != nil {
 				return err
-			}
-			if !good {
+			} else if !ok {
 				break
 			}
-			r.segments[i-1].AddLoss(r.end, s.BaseOffset())
 		}
-		cut, err := r.recoverSegment(i, count)
-		if err != nil {
+		if r.isHole(i) {
+			r.losses.add(r.end, s.BaseOffset(), errLost)
+		}
+		if cut, err = r.recoverSegment(i, count); err != nil {
 			return err
 		}
 		count.endSegment(size)
@@ -129,10 +174,13 @@ func (r *recovery) check() error {
 	if err := r.dropFrom(i); err != nil {
 		return err
 	}
-	if r.end < r.logStart {
-		return r.restart()
+	r.goOn(cut == 0 && r.last().Size() > 0)
+	if err := r.restoreProducers(); err != nil {
+		return err
 	}
-	l.mu.unsynced = l.mu.unsynced[:max(0, len(l.mu.unsynced)-1)] // the last one is active
+	if !r.begins {
+		l.mu.unsynced = l.mu.unsynced[:max(0, len(l.mu.unsynced)-1)] // the last one is active
+	}
 	for _, s := range l.mu.unsynced {
 		if err := s.Seal(); err != nil {
 			return err
@@ -176,7 +224,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	if i+1 < len(r.segments) {
 		bound = r.segments[i+1].BaseOffset()
 	}
-	r.end = max(r.end, s.BaseOffset())
+	r.end, r.tail = max(r.end, s.BaseOffset()), false
 	if err := r.snapshotAt(s.BaseOffset()); err != nil {
 		return 0, err
 	}
@@ -192,7 +240,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		r.producers.end = max(r.producers.end, r.end)
 		count.read(found.Position)
 		return nil
-	}, bound, func() (bool, error) { return r.hasBatchIn(r.segments[i+1:]) })
+	}, bound, func(first int64) (int64, error) { return r.tailEnd(i, first) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {
 		return 0, &overflowError{s, err}
 	}
@@ -204,6 +252,34 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	}
 	r.producers.end = max(r.producers.end, r.end)
 	return cut, nil
+}
+
+// tailEnd returns up to which offset the bad bytes at the end of segment i were records, of which
+// the first would have had the offset first.
+func (r *recovery) tailEnd(i int, first int64) (int64, error) {
+	if i+1 < len(r.segments) {
+		ok, err := r.rolled(i+1, first)
+		if !ok || err != nil {
+			return first, err
+		}
+		return r.segments[i+1].BaseOffset(), nil
+	}
+	end := provenEnd(r.evidence(first, false)).end
+	r.tail = end > first
+	return end, nil
+}
+
+// rolled reports whether a log that ends at end, as far as its segments in front of i tell, went on
+// to segment i: there are batches in it or behind it, or it is no more than what a crash may have
+// left of a roll.
+func (r *recovery) rolled(i int, end int64) (bool, error) {
+	if good, err := r.hasBatchIn(r.segments[i:]); good || err != nil {
+		return good, err
+	}
+	base := r.segments[i].BaseOffset()
+	e := r.evidence(end, false)
+	e.claims[bySegment] = max(e.claims[bySegment], base)
+	return provenEnd(e).end >= base, nil
 }
 
 func (r *recovery) hasBatchIn(segments []*segment.Segment) (bool, error) {
@@ -233,29 +309,30 @@ func (r *recovery) guard(n int) {
 	}
 }
 
-// cleanEnd returns the log end after a clean stop: where the last segment ends. Another witness
-// is the newest producer snapshot, whose name is the log end, or else the recovery point, unless
-// its checkpoint is lost. If the two disagree, the end of the file may be damaged, and all of it
-// is looked at.
-func (r *recovery) cleanEnd() (int64, error) {
+// cleanEnd returns where the last segment ends after a clean stop. Another witness is the newest
+// producer snapshot, whose name is the log end, or else the recovery point, unless its checkpoint is
+// lost. If the two disagree, the end of the file may be damaged, and all of it is looked at. It is
+// certain unless there are bad bytes at the end.
+func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	last := r.last()
-	end, err := last.NextOffset()
-	witness, ok := r.log.mu.snapshots.latest(), true
+	end, err = last.NextOffset()
+	witness, ok := r.claims[bySnapshot], true
 	if witness < last.BaseOffset() {
 		witness, ok = r.point, r.point > last.BaseOffset()
 	}
 	if err == nil && (end == witness || !ok) {
-		return end, nil
+		return end, last.Size() > 0, nil
 	}
 	if err != nil && !errors.Is(err, record.ErrCorrupt) {
-		return 0, err
+		return 0, false, err
 	}
-	end, certain, err := last.ProveEnd(math.MaxInt64)
+	end, certain, err = last.ProveEnd(math.MaxInt64)
+	r.tail = !certain && err == nil
 	if certain || err != nil || !ok {
-		return end, err
+		return end, certain && last.Size() > 0, err
 	}
 	end, _, err = last.ProveEnd(max(witness, last.BaseOffset()+1))
-	return max(end, witness), err
+	return end, false, err
 }
 
 // noteEpoch enters epochs that the file had not learned of. It may know the last one by a
@@ -308,22 +385,6 @@ func (r *recovery) dropFrom(i int) error {
 		r.log.logger.Warn("segments behind the end are removed", "partition", r.log.partition, "count", len(gone))
 	}
 	return r.log.retire(r.log.mu.dir, gone)
-}
-
-// restart gives up a log that ends below its start: it begins again, empty, at the start
-// (KAFKA-8306, KAFKA-10101).
-func (r *recovery) restart() error {
-	l := r.log
-	l.logger.Warn("log ends below its start and begins again", "partition", l.partition, "end", r.end, "start", r.logStart)
-	if err := r.dropFrom(0); err != nil {
-		return err
-	}
-	l.mu.unsynced = nil
-	l.epochs.clear()
-	r.end, r.point = r.logStart, r.logStart
-	r.producers = newProducerState(r.end)
-	l.mu.snapshots.doubtFrom(0)
-	return l.mu.snapshots.dropDoubted()
 }
 
 // dropStraySnapshots removes snapshots that belong to no segment. The newest may be at the

@@ -1,12 +1,27 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/segment"
 )
+
+// PrepareTruncation lowers what says that there are records from offset on: recovery point and high
+// watermark. Write both to their checkpoints before TruncateTo that offset, or with 0 before
+// TruncateFullyAndStartAt, so that after a crash in the middle nothing proves that what is gone was
+// lost.
+func (l *Log) PrepareTruncation(offset int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.voidSyncsLocked(offset)
+	if offset < l.offsets.Load().HighWatermark {
+		l.moveHighWatermarkLocked(offset)
+	}
+}
 
 // TruncateTo makes offset the log end, if it is below it. A batch that holds offset goes as
 // a whole, so that offsets may be missing below the new end. What is gone is gone for good
@@ -22,7 +37,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	defer l.files.Unlock()
 	l.mu.Lock()
 	err := l.truncateLocked(offset)
-	l.mu.Unlock()
+	l.unlock()
 	if err != nil {
 		return l.fail("truncate", err)
 	}
@@ -58,8 +73,9 @@ func (l *Log) truncateLocked(offset int64) error {
 	next.LogStart = min(next.LogStart, offset)
 	l.mu.producers.ended = nil // of the old end; rebuilt below
 	l.settleLocked(next)       // before the files: readers must not miss what they were promised
-	l.epochs.truncateFromEnd(offset)
-
+	if err := l.forgetLocked(next.segments, offset); err != nil {
+		return err
+	}
 	gone := slices.Clone(o.segments[kept:])
 	slices.Reverse(gone) // a crash in between must leave no hole
 	if err := l.retire(l.mu.dir, gone); err != nil {
@@ -77,8 +93,62 @@ func (l *Log) truncateLocked(offset int64) error {
 	if l.mu.dataEnd, err = active.NextOffset(); err != nil {
 		return err
 	}
+	l.voidSyncsLocked(l.mu.dataEnd)
 	l.startSegmentLocked(l.config.Load())
-	return l.resetProducersLocked(next)
+	if err := l.resetProducersLocked(next); err != nil || !l.losesEndLocked(active, offset) {
+		return err
+	}
+	// What comes next goes to another segment: only between two of them a loss is known as one. A
+	// recovery point may be in there already, and then nobody looks at this one again.
+	if err := errors.Join(active.Seal(), active.Flush()); err != nil {
+		return err
+	}
+	if err := l.rollLocked(offset, "loss", l.config.Load()); err != nil {
+		return err
+	}
+	l.mu.dataEnd = offset
+	return nil
+}
+
+// losesEndLocked reports whether the offsets in front of offset, where a segment was cut, are lost.
+func (l *Log) losesEndLocked(s *segment.Segment, offset int64) bool {
+	n := len(l.mu.losses.stored)
+	if n == 0 || l.mu.losses.stored[n-1].End != offset || offset <= s.BaseOffset() {
+		return false
+	}
+	if !slices.ContainsFunc(s.Damages(), func(d segment.Damage) bool { return d.Size == 0 }) {
+		s.AddLoss(l.mu.losses.stored[n-1].First, offset, errLost)
+	}
+	return true
+}
+
+// forgetLocked removes what proves that there was something behind offset, before that goes: else a
+// crash in between would leave a loss. Of snapshots, the last start may have removed some as well.
+func (l *Log) forgetLocked(segments []*segment.Segment, offset int64) error {
+	l.epochs.truncateFromEnd(offset)
+	if err := l.syncEpochsSoon(); err != nil {
+		return err
+	}
+	if err := l.mu.snapshots.removeIf(func(o int64) bool { return o > offset }); err != nil {
+		return err
+	}
+	if err := l.mu.losses.store(l.fs, l.mu.dir, lossesBelow(segments, offset)); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(l.mu.dir)
+}
+
+// lossesBelow returns what stays lost when all from offset on goes. Damaged bytes that go leave
+// nothing but the offsets that they had.
+func lossesBelow(segments []*segment.Segment, offset int64) (list []checkpoint.Loss) {
+	for _, s := range segments {
+		for _, d := range s.Damages() {
+			if d.First < offset && (d.Size == 0 || offset < d.End) {
+				list = append(list, checkpoint.Loss{First: d.First, End: min(d.End, offset)})
+			}
+		}
+	}
+	return list
 }
 
 // placeOf returns the place that offset has, or would have, in s.
@@ -134,6 +204,9 @@ func (l *Log) restartLocked(base, logStart int64) error {
 		return err
 	}
 	if err := l.mu.snapshots.removeIf(func(int64) bool { return true }); err != nil {
+		return err
+	}
+	if err := l.mu.losses.store(l.fs, l.mu.dir, nil); err != nil {
 		return err
 	}
 	s, err := l.createCompleteLocked(base, l.config.Load())

@@ -118,6 +118,9 @@ type LoadOptions struct {
 	// Fate says what becomes of a partition. TopicID is zero when the directory has none: Kafka
 	// before 2.8 wrote it. A nil Fate keeps all. It is called by several goroutines.
 	Fate func(FoundPartition) Decision
+	// Belongs reports whether a partition is this broker's, of which there is nothing but entries in
+	// checkpoints. Nil takes all for its own.
+	Belongs func(topic.Partition) bool
 	// TopicID, if not nil, names the topic of a kept partition whose directory has no id;
 	// the id is written there.
 	TopicID func(topicName string) uuid.UUID

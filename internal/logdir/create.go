@@ -95,12 +95,46 @@ func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commi
 	if err := m.cfg.Cleaner.Forget(d.path, p); err != nil { // of an earlier one, which was put aside
 		return nil, err
 	}
-	l, err := m.openLog(m.logOptions(d, p, topicID, c))
+	o := m.logOptions(d, p, topicID, c)
+	was := m.missingFrom(p)
+	if was != nil {
+		was.prove(&o, p)
+	}
+	l, err := m.openLog(o)
 	if err != nil {
 		return nil, err
 	}
 	if err := m.put(p, entry{l, d, -1}); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	if was != nil {
+		l.SetHighWatermark(l.Offsets().End)
+		return l, m.replaceMissing(l, was, d)
+	}
 	return l, nil
+}
+
+// missingFrom returns the directory in which a partition should be and was not at start, or nil.
+func (m *Manager) missingFrom(p topic.Partition) *dir {
+	for _, d := range m.online() {
+		if d.isMissing(p) {
+			return d
+		}
+	}
+	return nil
+}
+
+// replaceMissing forgets what was kept for a log that begins anew, once that is on disk.
+func (m *Manager) replaceMissing(l *commitlog.Log, was, now *dir) error {
+	if err := l.Flush(); err != nil {
+		return err
+	}
+	was.unpark(l.Partition())
+	for _, d := range []*dir{now, was} {
+		if err := m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks); err != nil {
+			m.failSoon(d, err)
+			return err
+		}
+	}
+	return nil
 }

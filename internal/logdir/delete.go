@@ -75,6 +75,10 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 		m.deleteLater(m.fileDeleteDelay(), func() { m.removeAll(path) })
 		return d, nil
 	}
+	if d := m.missingFrom(p); d != nil {
+		d.unpark(p)
+		return d, nil
+	}
 	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 }
 
@@ -87,7 +91,7 @@ func (m *Manager) settleDeleted(d *dir, partitions []topic.Partition) error {
 	if err := m.cfg.Cleaner.Forget(d.path, partitions...); err != nil {
 		return err
 	}
-	return m.writeCheckpoints(d, recoveryPoints, logStarts)
+	return m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks)
 }
 
 func (m *Manager) deleteLater(delay time.Duration, remove func()) {
@@ -97,15 +101,16 @@ func (m *Manager) deleteLater(delay time.Duration, remove func()) {
 // TruncateTo truncates a log to an offset, and notes its recovery point: a crash after
 // more appends must not find one above what was truncated.
 func (m *Manager) TruncateTo(p topic.Partition, offset int64) error {
-	return m.truncate(p, offset, func(e entry) error { return e.log.TruncateTo(offset) })
+	return m.truncate(p, offset, offset, func(e entry) error { return e.log.TruncateTo(offset) })
 }
 
 // TruncateFullyAndStartAt empties a log, to go on at an offset.
 func (m *Manager) TruncateFullyAndStartAt(p topic.Partition, offset int64) error {
-	return m.truncate(p, offset, func(e entry) error { return e.log.TruncateFullyAndStartAt(offset) })
+	return m.truncate(p, offset, 0, func(e entry) error { return e.log.TruncateFullyAndStartAt(offset) })
 }
 
-func (m *Manager) truncate(p topic.Partition, offset int64, truncate func(entry) error) error {
+// truncate lowers what the checkpoints say to where records stay, before any goes.
+func (m *Manager) truncate(p topic.Partition, offset, stays int64, truncate func(entry) error) error {
 	m.cfg.Cleaner.Pause(p)
 	defer m.cfg.Cleaner.Resume(p)
 	m.mover.step.Lock() // the copy of a move loses the same
@@ -113,6 +118,11 @@ func (m *Manager) truncate(p topic.Partition, offset int64, truncate func(entry)
 	e, ok := m.entry(p)
 	if !ok {
 		return fmt.Errorf("%v: %w", p, ErrUnknownPartition)
+	}
+	e.log.PrepareTruncation(stays)
+	if err := m.writeCheckpoints(e.dir, recoveryPoints, highWatermarks); err != nil {
+		m.failSoon(e.dir, err)
+		return err
 	}
 	if err := truncate(e); err != nil {
 		return err
@@ -124,7 +134,7 @@ func (m *Manager) truncate(p topic.Partition, offset int64, truncate func(entry)
 	}
 	err := m.cfg.Cleaner.Truncated(e.dir.path, p, offset)
 	if err == nil {
-		err = m.writeCheckpoints(e.dir, recoveryPoints, logStarts)
+		err = m.writeCheckpoints(e.dir, recoveryPoints, logStarts, highWatermarks)
 	}
 	if err != nil {
 		m.failSoon(e.dir, err)

@@ -46,7 +46,12 @@ type dir struct {
 		// parked has the partitions that lie here and have no open log: not loaded yet,
 		// damaged, or the future copy of a move. Their checkpoint entries are carried over.
 		parked map[topic.Partition]parkedLog
-		found  offsets // what the checkpoints said at start
+		// missing has the partitions that should lie here, as the checkpoints know them, and have no
+		// directory. Their entries are kept for their creation.
+		missing map[topic.Partition]bool
+		found   offsets // what the checkpoints said at start
+		// stale says that the files have entries of partitions that are gone.
+		stale bool
 		// tooHigh says that one of the recovery points in the file is above its log's.
 		tooHigh bool
 		states  cleanStates // what the logs said of themselves at the last clean stop
@@ -98,7 +103,15 @@ func (d *dir) unpark(p topic.Partition) {
 
 func (d *dir) unparkLocked(p topic.Partition) {
 	delete(d.mu.parked, p)
+	delete(d.mu.missing, p)
 	d.mu.found.forget(p)
+}
+
+// isMissing reports whether the partition's directory was missing at start, and is to this day.
+func (d *dir) isMissing(p topic.Partition) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.missing[p]
 }
 
 // loaded unparks the partition of a log.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	if err := checkDuplicates(found); err != nil {
 		return err
 	}
-	l := loading{m: m, o: o}
+	l := loading{m: m, o: o, found: found}
 	var loaders, reporter sync.WaitGroup
 	reporting, stopReporting := context.WithCancel(ctx)
 	reporter.Go(func() { m.report(reporting) })
@@ -74,6 +75,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 type listing struct {
 	live, future []FoundPartition
 	deleted      []string    // paths
+	aside        []string    // names, of those that are deleted or stray
 	states       cleanStates // what logs said of themselves at the last clean stop
 }
 
@@ -90,7 +92,11 @@ func (m *Manager) list(d *dir) (listing, error) {
 		if !m.isDir(path, e) {
 			continue
 		}
-		switch kind, p := classify(e.Name()); kind {
+		kind, p := classify(e.Name())
+		if kind == deletedDir || kind == strayDir {
+			l.aside = append(l.aside, e.Name())
+		}
+		switch kind {
 		case liveDir:
 			l.live = append(l.live, FoundPartition{Partition: p, Path: path})
 		case futureDir:
@@ -152,8 +158,9 @@ func commonEpoch(dirs []*dir) int64 {
 
 // A loading is one call of Load.
 type loading struct {
-	m *Manager
-	o LoadOptions
+	m     *Manager
+	o     LoadOptions
+	found []listing // of all directories
 }
 
 // loadDir loads one directory.
@@ -186,7 +193,7 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 	}
 	workers.Wait()
 	if ctx.Err() == nil && d.failure() == nil {
-		if err := l.finish(d); err != nil {
+		if err := l.finish(d, found); err != nil {
 			l.m.failed(d, err)
 		}
 	}
@@ -286,8 +293,7 @@ func (l *loading) meetFate(d *dir, at FoundPartition) (kept bool, err error) {
 // directory says.
 func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
 	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
-	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
-	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
+	d.prove(&o, p)
 	if o.Clean = d.isClean(p); o.Clean {
 		o.CleanState = d.cleanState(p)
 	}
@@ -312,6 +318,13 @@ func (d *dir) foundOffset(k checkpointKind, p topic.Partition) int64 {
 		return offset
 	}
 	return -1
+}
+
+// prove adds what the checkpoints said of a log at start.
+func (d *dir) prove(o *commitlog.Options, p topic.Partition) {
+	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
+	o.HighWatermark = max(d.foundOffset(highWatermarks, p), 0)
+	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
 }
 
 // cleanState returns what a log said of itself when it was closed, or nil. It is of use
@@ -362,33 +375,52 @@ func (l *loading) putAside(d *dir, at FoundPartition, reason string) error {
 		return err
 	}
 	d.mu.Lock()
-	delete(d.mu.parked, at.Partition) // finish takes it out of the checkpoints
+	d.unparkLocked(at.Partition)
+	d.mu.stale = true
 	d.mu.Unlock()
 	return l.m.cfg.FS.SyncDir(d.path)
 }
 
-// finish removes from the checkpoints what is no longer there: a partition created under
-// the same name must not inherit it.
-func (l *loading) finish(d *dir) error {
+// finish removes from the checkpoints what has no directory any more: a partition created under
+// the same name must not inherit it. Unless it should have one.
+func (l *loading) finish(d *dir, found listing) error {
 	if err := l.m.writeLeftAlone(d); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	d.mu.loaded = true
 	d.mu.states = nil
-	stale := false
-	for _, entries := range d.mu.found {
-		for p := range entries {
-			if _, ok := d.mu.parked[p]; !ok {
-				stale = true
-			}
+	for _, p := range d.mu.found.partitions() {
+		if _, ok := d.mu.parked[p]; ok || d.mu.missing[p] {
+			continue
 		}
+		if l.isGone(p, found) {
+			d.mu.stale = true
+			d.mu.found.forget(p)
+			continue
+		}
+		d.mu.missing[p] = true
+		l.m.logger.Error("partition's directory is missing; it will go on where it ended", "partition", p, "dir", d.file(p.String()),
+			"recovery point", d.mu.found[recoveryPoints][p], "high watermark", d.mu.found[highWatermarks][p])
 	}
+	stale := d.mu.stale
 	d.mu.Unlock()
 	if !stale {
 		return nil
 	}
 	return l.m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks)
+}
+
+// isGone reports whether a partition of which a directory has nothing but entries in checkpoints
+// is none any more: not of this broker, put aside here, or in another directory. aside is what was
+// put aside.
+func (l *loading) isGone(p topic.Partition, found listing) bool {
+	if l.o.Belongs != nil && !l.o.Belongs(p) {
+		return true
+	}
+	isIt := func(at FoundPartition) bool { return at.Partition == p }
+	elsewhere := func(other listing) bool { return slices.ContainsFunc(other.live, isIt) }
+	return slices.ContainsFunc(found.aside, func(name string) bool { return isAsideOf(name, p) }) || slices.ContainsFunc(l.found, elsewhere)
 }
 
 // lowerPoints stores the recovery points if one in the file is above its log's, before anything

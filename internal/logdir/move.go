@@ -332,8 +332,7 @@ func (l *loading) loadFuture(d *dir, at FoundPartition) error {
 	}
 	o := m.logOptions(d, p, live.log.TopicID(), live.log.Config())
 	o.Dir, o.Clean = at.Path, d.startedClean
-	o.RecoveryPoint = max(d.foundOffset(recoveryPoints, p), 0)
-	o.LogStartOffset = max(d.foundOffset(logStarts, p), 0)
+	d.prove(&o, p)
 	log, err := m.openLog(o)
 	if err == nil && log.Offsets().End > live.log.Offsets().End {
 		err = log.TruncateTo(live.log.Offsets().End)

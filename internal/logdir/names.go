@@ -88,6 +88,17 @@ func asideName(p topic.Partition, suffix string) string {
 	return p.Topic[:min(len(p.Topic), nameLengthMax-len(end))] + end
 }
 
+// isAsideOf reports whether a directory that was put aside was that of p. Of a topic that was cut it
+// may have been another one's.
+func isAsideOf(name string, p topic.Partition) bool {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return false
+	}
+	text, ok := strings.CutSuffix(name[:dot], "-"+strconv.Itoa(int(p.Partition)))
+	return ok && (text == p.Topic || len(name) >= nameLengthMax && strings.HasPrefix(p.Topic, text))
+}
+
 func (d *dir) file(name string) string { return filepath.Join(d.path, name) }
 
 func (d *dir) metaProperties() string { return d.file(checkpoint.MetaPropertyFile) }

@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -34,6 +35,17 @@ func (o *offsets) forget(p topic.Partition) {
 	}
 }
 
+// partitions lists those that have an entry.
+func (o *offsets) partitions() []topic.Partition {
+	set := make(map[topic.Partition]bool)
+	for _, entries := range o {
+		for p := range entries {
+			set[p] = true
+		}
+	}
+	return slices.Collect(maps.Keys(set))
+}
+
 // offsetOf is what the checkpoint has to say about a log. Log start offsets are noted only
 // where the first segment does not tell.
 func (k checkpointKind) offsetOf(l *commitlog.Log) (offset int64, ok bool) {
@@ -44,7 +56,7 @@ func (k checkpointKind) offsetOf(l *commitlog.Log) (offset int64, ok bool) {
 		start := l.Offsets().LogStart
 		return start, start > l.Segments()[0].BaseOffset
 	default:
-		return l.Offsets().HighWatermark, true
+		return min(l.Offsets().HighWatermark, l.DataEnd()), true
 	}
 }
 
@@ -59,6 +71,11 @@ func (m *Manager) current(d *dir, k checkpointKind) map[topic.Partition]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for p := range d.mu.parked {
+		if offset, ok := d.mu.found[k][p]; ok {
+			entries[p] = offset
+		}
+	}
+	for p := range d.mu.missing {
 		if offset, ok := d.mu.found[k][p]; ok {
 			entries[p] = offset
 		}

@@ -78,6 +78,7 @@ func (m *Manager) addDirs() error {
 func newDir(path string, holdsLogs bool) *dir {
 	d := &dir{path: path, holdsLogs: holdsLogs, brokerEpoch: unknownEpoch}
 	d.mu.parked = make(map[topic.Partition]parkedLog)
+	d.mu.missing = make(map[topic.Partition]bool)
 	return d
 }
 
