@@ -40,6 +40,8 @@ type producing struct {
 	flexible bool
 
 	topic       produceTopic
+	place       int           // of the record set that is being worked on, in the request
+	ahead       []aheadResult // of record sets that were appended beside each other, by place
 	conversions int           // sets that came in another format than the log's
 	failed      error         // of any partition
 	twice       twiceFinder   // partitions of the request
@@ -167,17 +169,19 @@ func (p *producing) run(d *wire.Decoder, w *wire.Response) {
 	p.timeout = time.Duration(d.Int32()) * time.Millisecond
 	topics := d.ArrayLen(p.flexible, 2)
 	w.Buf = wire.AppendArrayLen(w.Buf, topics, p.flexible)
-	for range topics {
-		p.readTopic(d, w)
+	for t := range topics {
+		p.readTopic(d)
+		w.Buf = p.topic.appendTo(w.Buf, p)
 		partitions := d.ArrayLen(p.flexible, 5)
 		w.Buf = wire.AppendArrayLen(w.Buf, partitions, p.flexible)
-		for range partitions {
-			i := d.Int32()
-			set := d.Bytes(p.flexible)
-			if p.flexible {
-				d.SkipTags()
+		for at := range partitions {
+			rest := *d
+			i, set := p.readSet(d)
+			if p.ahead == nil && p.isCold(i) {
+				p.appendAhead(rest, partitions-at, topics-t-1)
 			}
 			p.partition(i, set, w)
+			p.place++
 		}
 		if p.flexible {
 			d.SkipTags()
@@ -192,24 +196,38 @@ func (p *producing) run(d *wire.Decoder, w *wire.Response) {
 	}
 }
 
-func (p *producing) readTopic(d *wire.Decoder, w *wire.Response) {
+func (p *producing) readTopic(d *wire.Decoder) {
 	t := &p.topic
 	if p.version >= 13 {
 		t.name, t.id = nil, uuid.UUID(d.Take(16))
 		t.hosted = p.s.Replicas.TopicByID(t.id)
-		w.Buf = append(w.Buf, t.id[:]...)
 		return
 	}
 	t.name = d.String(p.flexible)
 	t.hosted = p.s.Replicas.Topic(t.name)
-	w.Buf = wire.AppendString(w.Buf, t.name, p.flexible)
+}
+
+func (t *produceTopic) appendTo(b []byte, p *producing) []byte {
+	if p.version >= 13 {
+		return append(b, t.id[:]...)
+	}
+	return wire.AppendString(b, t.name, p.flexible)
+}
+
+// readSet reads the number of a partition and its record set.
+func (p *producing) readSet(d *wire.Decoder) (i int32, set []byte) {
+	i, set = d.Int32(), d.Bytes(p.flexible)
+	if p.flexible {
+		d.SkipTags()
+	}
+	return i, set
 }
 
 // partition appends one record set and writes the partition's part of the answer.
 func (p *producing) partition(i int32, set []byte, w *wire.Response) {
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(i))
 	mark := w.Mark()
-	info, replicated, err := p.append(i, set)
+	info, replicated, err := p.appendOnce(i, set)
 	if p.topic.hosted != nil {
 		countProduced(&p.topic.hosted.Stats, len(set), info, err)
 	}
@@ -254,11 +272,21 @@ func (p *producing) maybeWait(mark int, partition *replica.Partition, info commi
 	}
 }
 
-func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, partition *replica.Partition, err error) {
+// appendOnce appends a record set, unless that was done ahead.
+func (p *producing) appendOnce(i int32, set []byte) (commitlog.AppendInfo, *replica.Partition, error) {
+	if p.place < len(p.ahead) && p.ahead[p.place].done {
+		r := &p.ahead[p.place]
+		return r.info, r.partition, r.err
+	}
+	return p.append(&p.topic, i, set, p.place == 0)
+}
+
+// append appends a record set, if the time of the request allows; the first one always.
+func (p *producing) append(t *produceTopic, i int32, set []byte, first bool) (info commitlog.AppendInfo, partition *replica.Partition, err error) {
 	if p.acks < -1 || p.acks > 1 {
 		return info, nil, kerr.InvalidRequiredAcks
 	}
-	partition, err = p.find(i)
+	partition, err = p.find(t, i)
 	if err != nil {
 		return info, nil, err
 	}
@@ -268,26 +296,36 @@ func (p *producing) append(i int32, set []byte) (info commitlog.AppendInfo, part
 	if err := p.checkSet(set, partition); err != nil {
 		return info, nil, err
 	}
+	if !first && p.isLate() {
+		return info, nil, errNotBegun
+	}
 	info, err = partition.Append(set, replica.AppendOptions{
 		Origin: record.Client, AllInSync: p.acks == -1, LeaderEpoch: replica.NoEpoch,
 	})
 	return info, partition, err
 }
 
-func (p *producing) find(i int32) (*replica.Partition, error) {
-	if p.topic.hosted != nil {
-		if partition := p.topic.hosted.Partition(i); partition != nil {
+// isLate reports whether the client does not wait for the answer any more. Kafka appends all the
+// same; but then the client sends again what is not acknowledged, and the next request is late as well.
+func (p *producing) isLate() bool {
+	return p.timeout > 0 && p.acks != 0 && p.received.Elapsed() > p.timeout
+}
+
+func (p *producing) find(t *produceTopic, i int32) (*replica.Partition, error) {
+	if t.hosted != nil {
+		if partition := t.hosted.Partition(i); partition != nil {
 			return partition, nil
 		}
 	}
 	if p.version >= 13 {
-		return nil, p.s.Replicas.MissingID(p.topic.id, i)
+		return nil, p.s.Replicas.MissingID(t.id, i)
 	}
-	return nil, p.s.Replicas.Missing(p.topic.name, i)
+	return nil, p.s.Replicas.Missing(t.name, i)
 }
 
 // Refusals of record sets for what the request's version allows.
 var (
+	errNotBegun      = refuse(kerr.RequestTimedOut, "the time-out of the request had passed before the records were appended")
 	errInternalTopic = refuse(kerr.InvalidTopicException, "the topic is the broker's own")
 	errNoBatch       = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one is empty")
 	errManyBatches   = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one has more")

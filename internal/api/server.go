@@ -49,6 +49,7 @@ type Server struct {
 	producerIDs producerIDs
 	oldClients  oldClients
 	conversions *conversions
+	helpers     chan struct{} // a token for each goroutine that appends beside a handler
 	unserved    unserved
 }
 
@@ -75,7 +76,7 @@ func New(d Deps) *Server {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes"), conversions: newConversions()}
+	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes"), conversions: newConversions(), helpers: make(chan struct{}, helpersMax)}
 	for _, a := range slices.Concat(s.coreAPIs(), s.adminAPIs(), s.groupAPIs()) {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))

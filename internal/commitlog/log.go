@@ -358,6 +358,15 @@ func (l *Log) EnterEpoch(epoch int32) {
 	l.epochs.enter(epoch, l.offsets.Load().End)
 }
 
+// IsCold reports whether an append in a leader epoch has to write and sync more than its records.
+func (l *Log) IsCold(epoch int32) bool {
+	if l.metadataPending.Load() {
+		return true
+	}
+	e, ok := l.epochs.latest()
+	return !ok || e.Epoch < epoch
+}
+
 func (l *Log) syncEpochs() error {
 	if err := l.epochs.sync(); err != nil {
 		return l.spare("write leader epochs", err)

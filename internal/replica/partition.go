@@ -163,6 +163,13 @@ func (p *Partition) append(set []byte, o AppendOptions) (info commitlog.AppendIn
 	return info, p.advance(log, role), nil
 }
 
+// IsCold reports whether the next append waits for the disk: it is the first one in an epoch of the
+// leader, or of all.
+func (p *Partition) IsCold() bool {
+	log, role := p.log.Load(), p.role.Load()
+	return log != nil && role.Leading && log.IsCold(role.LeaderEpoch)
+}
+
 // advance moves the high watermark as far as the in-sync replicas are, and reports whether
 // it moved.
 func (p *Partition) advance(log *commitlog.Log, role *Role) bool {
