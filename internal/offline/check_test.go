@@ -380,6 +380,42 @@ func TestCheckTxnIndexOfACompactedLog(t *testing.T) {
 	f(20, 40, 44, "the log says")
 }
 
+// A transaction does not begin in front of the marker that ends the one before.
+func TestCheckTxnIndexHoldsTransactionsApart(t *testing.T) {
+	producer := &record.Producer{ID: 7}
+	var log []byte
+	for offset := int64(40); offset < 46; offset += 3 {
+		log = append(log, batch(offset, 3, record.BuilderOptions{Producer: producer, Transactional: true})...)
+		end := record.EndTxn{Type: record.ControlAbort, BaseOffset: offset + 2, ProducerID: 7, LeaderEpoch: 3, Timestamp: 2000 + offset}
+		log = append(log, record.EndTxnMarker(end)...)
+	}
+	f := func(first int64, want string) {
+		t.Helper()
+		x := newFixture(t)
+		x.put(log40, log)
+		x.put("00000000000000000040.index", nil)
+		x.put("00000000000000000040.timeindex", timeEntryOf(2043, 5))
+		var entries []byte
+		for _, v := range [][4]int64{{7, 40, 42, 43}, {7, first, 45, 46}} {
+			entries = binary.BigEndian.AppendUint16(entries, 0)
+			for _, field := range v {
+				entries = binary.BigEndian.AppendUint64(entries, uint64(field))
+			}
+		}
+		x.put("00000000000000000040.txnindex", entries)
+		x.offsets(checkpoint.RecoveryPoints, 46)
+		x.offsets(checkpoint.CleanerOffsets, 46) // so that batches may be missing
+		if want != "" {
+			x.wantFinding("00000000000000000040.txnindex", want)
+		} else if r := x.findings(); len(r.Findings) > 0 {
+			t.Error(r.Findings)
+		}
+	}
+	f(43, "")
+	f(42, "the log says")
+	f(4, "the log says")
+}
+
 // timeEntryOf is the only entry of a .timeindex file.
 func timeEntryOf(timestamp int64, delta uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(timestamp)), delta)
@@ -473,10 +509,16 @@ func TestCheckLogDirectory(t *testing.T) {
 		x.remove(checkpoint.LeaderEpochs)
 	}, "note: /data/meta.properties: missing", "damage: /data/orders-0/leader-epoch-checkpoint: missing")
 	f("meta empty", meta(""), "damage: /data/meta.properties: byte 0: cut off")
-	f("meta zeros", meta("\x00\x00\x00\n"), "damage: /data/meta.properties: neither")
+	f("meta zeros", meta("\x00\x00\x00\n"), "damage: /data/meta.properties: neither", "note: /data/meta.properties: key")
 	f("cluster.id cut", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxv"), "damage: /data/meta.properties: byte 79: cut off")
 	f("cluster.id cut, line ended", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxv\n"), "note: /data/meta.properties: cluster.id Z29sZGVuLWxv is none")
 	f("cluster.id last letter", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxvZy1kaXJzMR\n"), "note: /data/meta.properties: cluster.id")
+	f("a key", meta("directopy.id=HljrPb6_GRUlUH5j6oJ3uA\nversion=1\nnode.id=1\ncluster.id=Z29sZGVuLWxvZy1kaXJzMQ\n"), `note: /data/meta.properties: key "directopy.id" is none`)
+	f("log start of an older time, after a kill", func(x *fixture) {
+		x.put(checkpoint.LeaderEpochs, []byte("0\n1\n3 20\n"))
+		x.remove("../.kafka_cleanshutdown")
+	}, "note: /data/log-start-offset-checkpoint (offset 0): orders-0 has batches from 0 on, its leader epochs begin at 20")
+	f("a log doubled", func(x *fixture) { x.change(log20, func(b []byte) []byte { return append(b, b...) }) }, slices.Repeat([]string{"00000000000000000020.log: byte"}, 10)...)
 	f("ZooKeeper", meta("version=0\nbroker.id=1\n"))
 	f("recovery points empty", func(x *fixture) { x.put("../recovery-point-offset-checkpoint", nil) },
 		"damage: /data/recovery-point-offset-checkpoint: empty", "damage: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")

@@ -16,6 +16,8 @@ type epochWalk struct {
 	present bool // the file is there and makes sense
 	next    int  // index of the first entry above the batch at hand
 
+	early oddEpoch // first batch between the log start and the first entry, after an unclean stop
+
 	count int // batches with an epoch, behind the last message of an old format
 	odd   []oddEpoch
 	more  int // odd ones that are not in the list
@@ -68,7 +70,7 @@ func (p *partition) loadEpochs() error {
 // before it is forgotten.
 func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	if b.Magic() < 2 {
-		w.count, w.odd, w.more, w.news = 0, nil, 0, 0
+		w.count, w.odd, w.more, w.news, w.early = 0, nil, 0, 0, oddEpoch{}
 		return
 	}
 	epoch := b.LeaderEpoch()
@@ -78,6 +80,9 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	first := b.BaseOffset()
 	w.ascend(oddEpoch{s.path, position, first, epoch, w.prev.got})
 	if first < w.forgotten(s) {
+		if first >= s.logStart && w.early.path == "" {
+			w.early = oddEpoch{path: s.path, position: position, offset: first}
+		}
 		if len(w.entries) > 0 && first < w.entries[0].StartOffset && epoch > w.entries[0].Epoch {
 			w.falling = append(w.falling, oddEpoch{s.path, position, first, epoch, w.entries[0].Epoch})
 		}
@@ -173,10 +178,14 @@ func (p *partition) checkLeaderEpoch() {
 func (p *partition) checkEpochs() {
 	w := &p.epochs
 	p.reportFalling()
+	p.checkLeaderEpoch()
+	if e := w.early; e.path != "" && !p.clean {
+		p.note(filepath.Join(filepath.Dir(p.dir), checkpoint.LogStartOffsets), -1, e.offset, "%v has batches from %d on, its leader epochs begin at %d: "+
+			"records that were deleted are back, or a kill came before the log start was written", p.name, e.offset, w.entries[0].StartOffset)
+	}
 	if w.count == 0 {
 		return
 	}
-	p.checkLeaderEpoch()
 	exists := p.kinds[checkpoint.LeaderEpochs] == epochCheckpoint
 	if e := w.new; w.news > 0 {
 		p.note(e.path, e.position, e.offset, "leader epoch %d, which %s has not; there was no clean stop, and the next start adds it", e.got, checkpoint.LeaderEpochs)

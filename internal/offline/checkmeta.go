@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/properties"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -35,9 +36,16 @@ func (s *surrounding) readMeta(c *checking, path string, found *collector) error
 	case m.ClusterID != "" && !kafkaID(m.ClusterID):
 		found.note(path, -1, -1, "cluster.id %s is none that Kafka makes; if nobody chose it, it is damaged", m.ClusterID)
 	}
+	for property, err := range properties.Parse(data) {
+		if err == nil && !slices.Contains(metaKeys, property.Key) {
+			found.note(path, -1, -1, "key %q is none of Kafka's: one of those may be damaged", property.Key)
+		}
+	}
 	s.isDir, s.meta, s.kraft = true, m, !m.DirectoryID.IsZero()
 	return nil
 }
+
+var metaKeys = []string{"version", "broker.id", "node.id", "cluster.id", "directory.id"}
 
 // kafkaID reports whether a text is an id as Kafka makes them: 16 bytes in URL-safe base64.
 func kafkaID(text string) bool {

@@ -10,6 +10,7 @@ const gapsMax = 100
 type offsetWalk struct {
 	expected int64 // next offset, if nothing is missing
 	started  bool
+	odd      bool // a batch is not where it belongs, so that nobody knows where the log ends
 	lost     bool // a bad batch lies between the last good one and the next
 	prev     placed
 	gaps     []gap
@@ -40,6 +41,7 @@ func (w *offsetWalk) segment(s *segmentCheck) {
 		w.started = true
 		w.expected = s.base
 	case s.base < w.expected:
+		w.odd = w.odd || s.size > 0
 		s.damage(s.path, 0, s.base, "segment begins below %d, where the one before ends", w.expected)
 		if s.size > 0 {
 			w.expected = s.base
@@ -68,6 +70,7 @@ func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) (belongs
 	length := in.last - in.first + 1
 	switch {
 	case length <= 0 || in.first < s.base || in.last-s.base > 1<<31-1:
+		w.odd = true
 		s.damage(s.path, position, in.first, "offsets %d-%d do not belong in the segment of %d", in.first, in.last, s.base)
 		w.expected += max(0, length)
 		now.last = w.expected - 1
@@ -90,6 +93,7 @@ func (w *offsetWalk) batch(s *segmentCheck, position int64, in insight) (belongs
 func (w *offsetWalk) overlap(s *segmentCheck, now placed, length int64) {
 	const wrong = "offsets %d-%d overlap those of the batch at byte %d, %d-%d"
 	shift := w.prev.first - w.prev.expected
+	w.odd = true
 	if shift > 0 && w.prev.path == s.path {
 		s.damage(w.prev.path, w.prev.position, w.prev.first, wrong, w.prev.first, w.prev.last, now.position, now.first, now.last)
 		if now.first == w.prev.last+1-shift {

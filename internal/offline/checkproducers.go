@@ -140,7 +140,7 @@ func (w *producerWalk) compare(p *partition, f producerSnapshotFile) {
 		agrees := true
 		switch {
 		case r == nil:
-			agrees = !complete || max(e.lastOffset, e.txnFirstOffset) < p.logs[0]
+			agrees = max(e.lastOffset, e.txnFirstOffset) < p.wholeFrom()
 		case complete:
 			agrees = r.agrees(e, p.logs[0])
 		case r.epoch == e.epoch && r.whole && e.lastOffset >= 0:

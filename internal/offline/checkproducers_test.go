@@ -129,3 +129,17 @@ func TestCheckKnowsWhatReplayCannotProve(t *testing.T) {
 		t.Error(r.Findings)
 	}
 }
+
+// Behind the first dirty offset compaction has removed nothing.
+func TestCheckHoldsSnapshotsAgainstWhatIsNotCompacted(t *testing.T) {
+	for cleaned, damaged := range map[int64]bool{40: true, 47: false} {
+		x := newFixture(t)
+		_, after := x.withProducers()
+		after[0].lastOffset = 44
+		x.put(snapshot47, encodeProducers(after...))
+		x.offsets(checkpoint.CleanerOffsets, cleaned)
+		if r := x.findings(); r.Damaged() > 0 != damaged {
+			t.Errorf("cleaned to %d: %v", cleaned, r.Findings)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 // A txnWalk follows the transactions of a log.
 type txnWalk struct {
 	open map[int64]int64 // producer id -> first offset of its open transaction
+	last map[int64]int64 // producer id -> offset of its last marker
 	lost bool            // a bad batch may have begun or ended one
 }
 
@@ -16,7 +17,7 @@ func (w *txnWalk) batch(s *segmentCheck, b record.Batch, in insight) {
 		return
 	}
 	if w.open == nil {
-		w.open = map[int64]int64{}
+		w.open, w.last = map[int64]int64{}, map[int64]int64{}
 	}
 	id := b.ProducerID()
 	if !b.IsControl() {
@@ -30,6 +31,7 @@ func (w *txnWalk) batch(s *segmentCheck, b record.Batch, in insight) {
 	if in.control == record.ControlAbort {
 		w.abort(s, segment.AbortedTxn{ProducerID: id, FirstOffset: first, LastOffset: in.last, LastStableOffset: w.stable(in.last)}, known)
 	}
+	w.last[id] = in.last
 }
 
 // stable is the last stable offset when the marker at an offset ends its transaction.
@@ -57,7 +59,8 @@ func (w *txnWalk) abort(s *segmentCheck, want segment.AbortedTxn, known bool) {
 	}
 	got := (*list)[0]
 	*list = (*list)[1:]
-	if w.wrong(got, want, known, s.partition.wholeFrom()) {
+	marker, ended := w.last[want.ProducerID]
+	if ended && got.FirstOffset <= marker || w.wrong(got, want, known, s.partition.wholeFrom()) {
 		s.damage(s.partition.path(s.base, segment.TxnIndexFile), -1, got.LastOffset, "entry %+v, the log says %+v", got, want)
 	}
 }
