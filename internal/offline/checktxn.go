@@ -82,11 +82,12 @@ func (w *txnWalk) wrong(got, want segment.AbortedTxn, known bool, whole int64) b
 }
 
 // wholeFrom is the offset from which on no batch is missing, as far as the walk has come: what
-// compaction has not been at, and retention has left.
+// compaction has not been at, and retention has left. The first dirty offset does not say that: a
+// stop may end a cleaning that has replaced some segments already. The active one is never cleaned.
 func (p *partition) wholeFrom() int64 {
 	switch {
 	case p.cleaned != unknown:
-		return max(p.cleaned, p.logs[0])
+		return p.logs[len(p.logs)-1]
 	case p.holed || len(p.offsets.gaps) > 0:
 		return unlimited
 	}
