@@ -36,7 +36,10 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 		p, _ := partitionOf(f.Path)
 		s.lose(p, stretch{0, 1 << 62})
 	case f.Kind == Missing && s.Kind == MetadataDir:
+	case s.Kind == MetaProperties:
+		s.Silent = otherCluster(before.Files[f.Path].Data, after.Files[f.Path].Data)
 	case s.Kind == LogStarts:
+		s.Silent = readable(after.Files[f.Path].Data)
 		s.starts(before.Files[f.Path].Data, after.Files[f.Path].Data)
 		if f.Kind == Swapped {
 			s.starts(before.Files[f.Other].Data, after.Files[f.Other].Data)
@@ -85,6 +88,20 @@ func (s *Scope) file(name string, kind Kind, before, after *Tree) {
 	if good := spansOf(old, 0); len(good) == 0 || good[len(good)-1].to < int64(len(old)) {
 		s.lose(p, stretch{max(offsetIn(name), 0), 1 << 62}) // it was damaged before
 	}
+}
+
+// otherCluster reports whether meta.properties is as before but for the value of its cluster.id.
+func otherCluster(before, after []byte) bool {
+	was, is := strings.Split(string(before), "\n"), strings.Split(string(after), "\n")
+	if len(was) != len(is) {
+		return false
+	}
+	for i := range was {
+		if was[i] != is[i] && !(len(was[i]) == len(is[i]) && strings.HasPrefix(was[i], "cluster.id=") && strings.HasPrefix(is[i], "cluster.id=")) {
+			return false
+		}
+	}
+	return true
 }
 
 // silent reports whether a .log file that was cut, or is older, still goes with all else: it ends behind a
