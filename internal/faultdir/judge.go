@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -43,7 +45,8 @@ type judgement struct {
 	list  []Objection
 	noted []string // what a reader notices
 
-	repeated map[topic.Partition]bool // the last batch of a producer was written twice
+	leftAlone bool
+	repeated  map[topic.Partition]bool // the last batch of a producer was written twice
 }
 
 func newJudgement(s *Scope, truth *Reading) *judgement {
@@ -86,6 +89,9 @@ func (j *judgement) reading(got *Reading) {
 		switch {
 		case have == nil:
 			j.object(Unavailable, "%v: the broker knows no such partition", id)
+		case have.Err != want.Err && j.scope.Apart[id] && have.Err == kerr.KafkaStorageError.Message:
+			j.note("%v: %s", id, have.Err)
+			j.leftAlone = true
 		case have.Err != want.Err:
 			j.object(Unavailable, "%v: %s", id, have.Err)
 		default:
@@ -256,7 +262,7 @@ func (j *judgement) groups(got *Reading) {
 				continue
 			}
 			j.note("group %s: %v: committed %s, was %s", name, id, have[id], offset)
-			if !j.scope.Touched[coordinatorOf(name, j.truth)] {
+			if at := coordinatorOf(name, j.truth); !j.scope.Touched[at] && !j.scope.Apart[at] {
 				j.object(OtherAnswer, "group %s: %v: committed %s, was %s", name, id, have[id], offset)
 			}
 		}

@@ -160,7 +160,7 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 	}
 	r.Named = len(r.Findings) > 0
 	err = s.start(j, r, tree)
-	r.Noted = j.noted
+	r.Noted, r.LeftAlone = j.noted, j.leftAlone
 	if r.Refusal != nil {
 		r.Noted = append(r.Noted, "start refused: "+r.Refusal.Error())
 	}
@@ -181,6 +181,9 @@ func (s *Scope) merge(o *Scope) {
 	}
 	for p := range o.Epochs {
 		s.Epochs[p], s.OtherEpochs[p] = true, s.OtherEpochs[p] || o.OtherEpochs[p]
+	}
+	for p, apart := range o.Apart {
+		s.Apart[p] = s.Apart[p] || apart
 	}
 	for p := range o.Starts {
 		s.Starts[p] = true

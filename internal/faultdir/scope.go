@@ -22,12 +22,13 @@ type Scope struct {
 	OtherEpochs map[topic.Partition]bool      // and can be read, but are other numbers
 	Proven      map[topic.Partition]int64     // the log went at least up to there
 	Refusal     bool                          // a start may be refused
+	Apart       map[topic.Partition]bool      // it may be left alone: nobody knows whether files or directories changed places
 	Silent      bool                          // nothing that is left contradicts it
 }
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
 func scopeOf(f Fault, before, after *Tree) *Scope {
-	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}}
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
 	s.Silent = silent(f, before, after)
@@ -44,6 +45,10 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 		if f.Kind == Swapped {
 			s.starts(before.Files[f.Other].Data, after.Files[f.Other].Data)
 		}
+	case s.Kind == PartitionMetadata && f.Kind == Swapped:
+		p, _ := partitionOf(f.Path)
+		q, _ := partitionOf(f.Other)
+		s.Apart[p], s.Apart[q] = p.Partition == q.Partition, p.Partition == q.Partition
 	case s.Kind == LeaderEpochs:
 		s.epochs(f.Path, after)
 		s.epochs(f.Other, after)
