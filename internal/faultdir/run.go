@@ -42,6 +42,7 @@ type Result struct {
 	Scope      *Scope
 	Refusal    error // the start was refused, as it may be
 	Objections []Objection
+	LeftAlone  bool     // a partition is not served, as it may be
 	Named      bool     // check found something
 	Noted      []string // what a reader noticed
 	Warnings   []string
