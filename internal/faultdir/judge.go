@@ -113,8 +113,10 @@ func (j *judgement) reading(got *Reading) {
 
 func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) {
 	lost := j.scope.Lost[id]
-	if !j.scope.Touched[id] && len(have.Errors) > 0 && len(want.Errors) == 0 {
-		j.object(Unavailable, "%v: %s", id, have.Errors[0])
+	for _, e := range have.Errors {
+		if !j.scope.Touched[id] && len(want.Errors) == 0 && !(j.scope.Longer[id] && e.Offset >= want.End) {
+			j.object(Unavailable, "%v: %v", id, e)
+		}
 	}
 	j.bounds(id, want, have)
 	j.records(id, want, have, lost)
@@ -132,7 +134,7 @@ func (j *judgement) epochs(id topic.Partition, want, have *PartitionReading) {
 			continue
 		}
 		j.note("%v: epoch %d: %v, was %v", id, epoch, got, answer)
-		if j.scope.Touched[id] || j.scope.Starts[id] || j.scope.Refusal || j.scope.Epochs[id] && (answer.End < 0 || got.End >= answer.End || j.scope.OtherEpochs[id]) {
+		if j.scope.Touched[id] || j.scope.Starts[id] || j.scope.Longer[id] || j.scope.Refusal || j.scope.Epochs[id] && (answer.End < 0 || got.End >= answer.End || j.scope.OtherEpochs[id]) {
 			continue
 		}
 		j.object(OtherAnswer, "%v: epoch %d: %v, was %v", id, epoch, got, answer)
@@ -155,13 +157,13 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 		j.note("%v: the log ends at %d, was %d", id, have.End, want.End)
 		if have.End < j.proven(id, want) {
 			j.object(Reused, "%v: the log ends at %d, was %d", id, have.End, want.End)
-		} else if !j.scope.Touched[id] {
+		} else if !j.scope.Touched[id] && !j.scope.Longer[id] {
 			j.object(OtherAnswer, "%v: the log ends at %d, was %d", id, have.End, want.End)
 		}
 	}
 	if have.LastStable != want.LastStable {
 		j.note("%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
-		if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] {
+		if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] && !j.scope.Longer[id] {
 			j.object(OtherAnswer, "%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
 		}
 	}
@@ -297,11 +299,11 @@ func byOffset(list []Record) map[int64]Record {
 	return m
 }
 
-func firstOf(list []string) string {
+func firstOf(list []FetchError) string {
 	if len(list) == 0 {
 		return "no error"
 	}
-	return list[0]
+	return list[0].String()
 }
 
 // rules lists which rules were broken.

@@ -85,7 +85,7 @@ func TestJudgeObjects(t *testing.T) {
 	f("another committed offset", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["g"][untouched] = "3" }, OtherAnswer)
 	f("a group of nobody", untouched, func(r *Reading, _ *PartitionReading) { r.Groups["h"] = nil }, OtherAnswer)
 	f("an error", untouched, func(_ *Reading, p *PartitionReading) { p.Err = "KAFKA_STORAGE_ERROR" }, Unavailable)
-	f("an error while reading", untouched, func(_ *Reading, p *PartitionReading) { p.note("CORRUPT_MESSAGE at 4") }, Unavailable)
+	f("an error while reading", untouched, func(_ *Reading, p *PartitionReading) { p.Errors = append(p.Errors, FetchError{4, "CORRUPT_MESSAGE"}) }, Unavailable)
 	f("no partition", untouched, func(r *Reading, _ *PartitionReading) { delete(r.Partitions, untouched) }, Unavailable)
 	f("a partition of nobody", untouched, func(r *Reading, _ *PartitionReading) {
 		r.Partitions[topic.Partition{Topic: "c"}] = &PartitionReading{}

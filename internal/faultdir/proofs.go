@@ -33,7 +33,7 @@ func proofs(t *Tree) map[topic.Partition]int64 {
 			if spans := spansOf(file.Data, 0); len(spans) > 0 {
 				prove(p, spans[len(spans)-1].next)
 			}
-		case ProducerSnapshot:
+		case ProducerSnapshot, OffsetIndex, TimeIndex, TxnIndex:
 			prove(p, offsetIn(name))
 		case LeaderEpochs:
 			for line := range strings.Lines(string(file.Data)) {

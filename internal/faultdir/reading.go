@@ -31,11 +31,19 @@ type PartitionReading struct {
 	LastStable  int64
 	Uncommitted []Record // with control records
 	Committed   []Record
-	Errors      []string           // of fetches
+	Errors      []FetchError
 	Times       map[int64]Answer   // by timestamp asked for
 	Epochs      map[int32]EpochEnd // OffsetForLeaderEpoch
 	Sequenced   record.Batch       // the last one of an idempotent producer, or nil
 }
+
+// A FetchError is what was wrong with the answer to a Fetch from an offset on.
+type FetchError struct {
+	Offset int64
+	What   string
+}
+
+func (e FetchError) String() string { return fmt.Sprintf("%s at %d", e.What, e.Offset) }
 
 // A Record as a reader gets it.
 type Record struct {
@@ -193,7 +201,7 @@ type cursor struct {
 	errors        int
 }
 
-// errorsMax is after how many errors a cursor gives up.
+// errorsMax is after how many errors a cursor leaps.
 const errorsMax = 2000
 
 // fetchAll reads all partitions to their ends, at first all in one request.
@@ -248,11 +256,11 @@ func fetchRequest(open []*cursor, isolation int8) *kmsg.FetchRequest {
 func (c *cursor) take(p *kmsg.FetchResponseTopicPartition, isolation int8) {
 	before := c.at
 	if p.ErrorCode != 0 {
-		c.got.note("%s at %d, isolation %d", codeName(p.ErrorCode), c.at, isolation)
-		if c.at++; c.errors == errorsMax {
-			c.at = c.end
+		c.note("%s, isolation %d", codeName(p.ErrorCode), isolation)
+		c.at++
+		if c.errors++; c.errors == errorsMax { // a long gap: there may be something at the end of it
+			c.at = max(c.at, c.end-errorsMax)
 		}
-		c.errors++
 		return
 	}
 	aborted := slices.SortedFunc(slices.Values(p.AbortedTransactions), func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
@@ -264,7 +272,7 @@ func (c *cursor) take(p *kmsg.FetchResponseTopicPartition, isolation int8) {
 			err = b.Verify()
 		}
 		if err != nil {
-			c.got.note("a bad batch after %d, isolation %d: %v", c.at, isolation, err)
+			c.note("a bad batch, isolation %d: %v", isolation, err)
 			break
 		}
 		for len(aborted) > 0 && aborted[0].FirstOffset <= b.LastOffset() {
@@ -279,7 +287,7 @@ func (c *cursor) take(p *kmsg.FetchResponseTopicPartition, isolation int8) {
 	case c.size < fetchSize:
 		c.size *= 4
 	default:
-		c.got.note("no records at %d, isolation %d", c.at, isolation)
+		c.note("no records, isolation %d", isolation)
 		c.at = c.end // a consumer waits here for ever
 	}
 }
@@ -290,7 +298,7 @@ func (c *cursor) takeBatch(b record.Batch, isolation int8, hidden map[int64]bool
 	}
 	for rec, err := range b.Records() {
 		if err != nil {
-			c.got.note("a bad record in the batch of %d: %v", b.LastOffset(), err)
+			c.note("a bad record in the batch up to %d: %v", b.LastOffset(), err)
 			break
 		}
 		if rec.Offset < c.at || rec.Offset >= c.end {
@@ -323,9 +331,9 @@ func (c *cursor) takeBatch(b record.Batch, isolation int8, hidden map[int64]bool
 // notesMax bounds what is noted of one partition.
 const notesMax = 10
 
-func (p *PartitionReading) note(format string, args ...any) {
-	if len(p.Errors) < notesMax {
-		p.Errors = append(p.Errors, fmt.Sprintf(format, args...))
+func (c *cursor) note(format string, args ...any) {
+	if len(c.got.Errors) < notesMax {
+		c.got.Errors = append(c.got.Errors, FetchError{c.at, fmt.Sprintf(format, args...)})
 	}
 }
 

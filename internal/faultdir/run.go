@@ -186,6 +186,9 @@ func (s *Scope) merge(o *Scope) {
 	for p, apart := range o.Apart {
 		s.Apart[p] = s.Apart[p] || apart
 	}
+	for p, longer := range o.Longer {
+		s.Longer[p] = s.Longer[p] || longer
+	}
 	for p := range o.Starts {
 		s.Starts[p] = true
 	}
@@ -243,13 +246,25 @@ func (s *Subject) alarmed(j *judgement, r *Result, clean *Tree) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Severity == offline.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) {
+		if f.Severity == offline.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) && !r.Scope.speaksOf(f) {
 			if o := (Objection{Alarm, f.String()}); !slices.Contains(s.alarms, o) {
 				j.object(Alarm, "%v", f)
 			}
 		}
 	}
 	return nil
+}
+
+// speaksOf reports whether a finding is about a partition that is touched, or longer than it was.
+func (s *Scope) speaksOf(f offline.Finding) bool {
+	for _, list := range []map[topic.Partition]bool{s.Touched, s.Longer} {
+		for p, is := range list {
+			if is && (strings.Contains(f.Message, p.String()) || strings.Contains(f.File, p.String())) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // near reports whether a file is one that the fault is in, or of the same partition.

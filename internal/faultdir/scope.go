@@ -21,6 +21,7 @@ type Scope struct {
 	Epochs      map[topic.Partition]bool      // their leader epochs are touched
 	OtherEpochs map[topic.Partition]bool      // and can be read, but are other numbers
 	Proven      map[topic.Partition]int64     // the log went at least up to there
+	Longer      map[topic.Partition]bool      // something says that the log went further than it did
 	Refusal     bool                          // a start may be refused
 	Apart       map[topic.Partition]bool      // it may be left alone: nobody knows whether files or directories changed places
 	Silent      bool                          // nothing that is left contradicts it
@@ -28,9 +29,13 @@ type Scope struct {
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
 func scopeOf(f Fault, before, after *Tree) *Scope {
-	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}}
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}, Longer: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
+	was := proofs(before)
+	for p, end := range s.Proven {
+		s.Longer[p] = end > was[p]
+	}
 	s.Silent = silent(f, before, after)
 	switch {
 	case f.Kind == Missing && s.Kind == PartitionDir:
@@ -50,6 +55,7 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 		q, _ := partitionOf(f.Other)
 		s.Apart[p], s.Apart[q] = p.Partition == q.Partition, p.Partition == q.Partition
 	case s.Kind == LeaderEpochs:
+		s.Silent = f.Kind != Swapped && readable(after.Files[f.Path].Data) && !contradicted(f.Path, after)
 		s.epochs(f.Path, after)
 		s.epochs(f.Other, after)
 	default:
@@ -93,6 +99,33 @@ func (s *Scope) file(name string, kind Kind, before, after *Tree) {
 	if good := spansOf(old, 0); len(good) == 0 || good[len(good)-1].to < int64(len(old)) {
 		s.lose(p, stretch{max(offsetIn(name), 0), 1 << 62}) // it was damaged before
 	}
+}
+
+// contradicted reports whether a batch has another leader epoch than leader-epoch-checkpoint says.
+func contradicted(name string, t *Tree) bool {
+	var starts [][2]int64
+	for line := range strings.Lines(string(t.Files[name].Data)) {
+		if words := strings.Fields(line); len(words) == 2 {
+			starts = append(starts, [2]int64{number(words[0]), number(words[1])})
+		}
+	}
+	for file, f := range t.Files {
+		if path.Dir(file) != path.Dir(name) || kindOf(file) != LogFile {
+			continue
+		}
+		for _, b := range spansOf(f.Data, offsetIn(file)) {
+			epoch := int64(-1)
+			for _, s := range starts {
+				if s[1] <= b.batch.LastOffset() {
+					epoch = s[0]
+				}
+			}
+			if b.batch.LeaderEpoch() >= 0 && int64(b.batch.LeaderEpoch()) != epoch {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // otherCluster reports whether meta.properties is as before but for the value of its cluster.id.
