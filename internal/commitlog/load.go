@@ -245,7 +245,11 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 			return nil, nil, err
 		}
 	}
-	return segments, orphans, nil
+	kept, err := l.setAsideMisnamed(dir, names, segments)
+	if err == nil && len(kept) < len(segments) {
+		return l.openSegments(dir, nil) // the indexes that are left are nobody's now
+	}
+	return kept, orphans, err
 }
 
 // absentFiles returns the .log files that are missing: their indexes are there, or the log had

@@ -1,0 +1,76 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A copy of a segment under another name costs nothing: not the records beside it, nor the log end.
+// Only a file that stands in for another takes that one's records with it.
+func TestMisnamedSegmentIsSetAside(t *testing.T) {
+	const dir = "/data/t-0/"
+	f := func(clean bool, from, to int64, lost int) {
+		t.Helper()
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		o.Clean = true
+		o.Config.SegmentBytes = 1000
+		l := openLog(t, o)
+		for range 20 {
+			mustAppend(t, l, spec{records: 2, size: 50}.build(t))
+		}
+		end := l.Offsets().End
+		if to < 0 {
+			to = l.Segments()[len(l.Segments())-1].BaseOffset
+		}
+		must(t, l.Close())
+		b, err := vfs.ReadFile(mem, dir+segment.Name(from, segment.LogFile, ""), 1<<20)
+		must(t, err)
+		must(t, vfs.WriteFileAtomic(mem, dir+segment.Name(to, segment.LogFile, ""), b))
+		o.Clean, o.RecoveryPoint, o.HighWatermark = clean, end, end
+		what := fmt.Sprintf("clean %t, %d as %d", clean, from, to)
+		l = openLog(t, o)
+		if got := l.Offsets().End; got != end {
+			t.Errorf("%s: the log ends at %d, want %d", what, got, end)
+		}
+		if _, err := mem.Stat(dir + segment.Name(to, segment.LogFile, misnamedSuffix)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := unreadable(t, l); got != lost {
+			t.Errorf("%s: %d offsets cannot be read, want %d", what, got, lost)
+		}
+		info, err := l.AppendAsLeader(spec{}.build(t), 0, AppendOptions{})
+		if err != nil || info.FirstOffset != end {
+			t.Errorf("%s: append at %d, %v, want %d", what, info.FirstOffset, err, end)
+		}
+		must(t, l.Close())
+	}
+	for _, clean := range []bool{true, false} {
+		f(clean, 0, 1, 0)     // begins in front of its name
+		f(clean, 0, 7, 0)     // inside another
+		f(clean, 0, 13, 0)    // in the last one
+		f(clean, 0, 1000, 0)  // behind the end
+		f(clean, 0, 1<<40, 0) // far behind it
+	}
+	f(true, 0, -1, 10) // in place of the last one
+	f(false, 0, -1, 10)
+}
+
+// unreadable counts the offsets that a read refuses.
+func unreadable(t *testing.T, l *Log) (n int) {
+	t.Helper()
+	for at := l.Offsets().LogStart; at < l.Offsets().End; at++ {
+		read, err := l.Read(at, 1, ReadLogEnd, true)
+		if err == nil {
+			read.Slice.Release()
+		} else if n++; !errors.Is(err, segment.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("offset %d: %v", at, err)
+		}
+	}
+	return n
+}
