@@ -92,7 +92,7 @@ func TestOneFlippedBit(t *testing.T) {
 		s.OnDamage(func(string, Damage) { found++ })
 		defer s.log.close()
 		if unclean {
-			cut, err := s.Recover(func(Located) error { return nil }, end, func(int64) (int64, error) { return end, nil })
+			cut, err := s.Recover(func(Located) error { return nil }, end, func(int64) (int64, bool, error) { return end, true, nil })
 			if cut != 0 || err != nil {
 				t.Fatalf("batch %d bit %d: Recover: cut %d, %v", i, bit, cut, err)
 			}

@@ -8,15 +8,15 @@ import (
 // Recover reads the whole segment after an unclean stop: it checks every batch, calls visit for
 // it, and makes the indexes anew. All offsets are below bound, the base offset of the next
 // segment if there is one. Damage in front of a good batch goes to quarantine (see Damage). Bad
-// bytes at the end are cut, cut says how many, unless they were records once: tail, which may be
-// nil, is told the offset behind the last good batch, and returns the one behind those records.
-// Then they go to quarantine as well. The .txnindex file is empty at the first call of visit, which
+// bytes at the end are cut, cut says how many, unless tail, which may be nil, keeps them: it is told
+// the offset behind the last good batch, and returns the one behind the records that they were. Then
+// they go to quarantine as well. The .txnindex file is empty at the first call of visit, which
 // may call AppendAborted.
 //
 // When visit fails, its error is returned and nothing is cut. An ErrOffsetOverflow says that a
 // good batch has an offset that does not belong here; nothing is cut either. In both cases the
 // segment is to be recovered again, or given up.
-func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(first int64) (int64, error)) (cut int64, err error) {
+func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(first int64) (end int64, keep bool, err error)) (cut int64, err error) {
 	if s.cfg.ReadOnly {
 		return 0, ErrReadOnly
 	}
@@ -69,7 +69,7 @@ func (s *Segment) resetIndexes() error {
 }
 
 // recoverBatches returns where the file is to end, and what is damaged in front of that.
-func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, tail func(int64) (int64, error)) (end int64, list damageList, err error) {
+func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, tail func(int64) (int64, bool, error)) (end int64, list damageList, err error) {
 	p := s.newProver(f, s.size.Load(), bound)
 	defer p.release()
 	for {
@@ -86,7 +86,9 @@ func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound i
 			if tail == nil {
 				return end, list, nil
 			}
-			if d.End, err = tail(d.First); d.End > d.First {
+			upTo, keep, err := tail(d.First)
+			if keep {
+				d.End = max(d.First, upTo)
 				list, end = append(list, d), d.end()
 			}
 			return end, list, err

@@ -73,8 +73,35 @@ func (s *Segment) timesEndRight(idx *indexes) bool {
 	}
 	defer f.release()
 	fr, err := s.locate(f, s.base+int64(e.offset), 0)
-	return err == nil && s.holds(e, fr)
+	return err == nil && s.holds(e, fr) && s.noneLater(f, idx, e)
 }
+
+// noneLater reports whether no batch behind the last entry of the offset index has a larger
+// timestamp than an entry of the time index. In an old copy of the file, or one that was cut, the
+// last entry mostly has been overtaken there.
+func (s *Segment) noneLater(f *openFile, idx *indexes, e timeEntry) bool {
+	position := int64(0)
+	if last := idx.lastOffset(); last != beforeOffsets {
+		position = int64(last.position)
+	}
+	sc := s.scanner(f)
+	defer sc.release()
+	for end := position + tailSize; position < end; {
+		fr, err := sc.at(position)
+		if err != nil {
+			break
+		}
+		if fr.maxTimestamp > e.timestamp && fr.magic > 0 {
+			return false
+		}
+		position = fr.end()
+	}
+	return true
+}
+
+// tailSize is how much of a segment is looked at behind the last index entry, which is more than
+// there is unless the index is empty.
+const tailSize = 1 << 20
 
 func (s *Segment) maxOf(idx *indexes) maxTimestamp {
 	e := idx.lastTime()

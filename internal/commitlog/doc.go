@@ -19,6 +19,7 @@
 //	partition.metadata        the id of the topic
 //	gregor-losses             offsets whose records are gone, while there are any (see losses)
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
+//	*.aside                   files that are no part of the log
 //	*.cleaned, *.swap         a compaction or a split under way
 //
 // # An append

@@ -46,9 +46,10 @@ type verdict struct {
 // batch, and behind all that the witnesses say was there (doc/decisions/0007). A claim that two of
 // them make, about, is true. What one alone claims is true unless it is absurd: more than a segment can
 // have above everything else, or contradicted. After a clean stop two of the last batch, the
-// recovery point and the newest snapshot that agree are where the log was closed. And a recovery
-// point comes after a sync of all below, so that it is wrong when the file ends well where the
-// high watermark or a snapshot is.
+// recovery point and the newest snapshot that agree are where the log was closed. A recovery point
+// comes after a sync of all below, so that it is wrong when the file ends well where the high
+// watermark or a snapshot is. And a roll leaves a segment and a snapshot: one of them alone behind a
+// file that ends well is a stray one.
 func provenEnd(e evidence) verdict {
 	rest := max(e.found, e.agreed(), 0)
 	v := verdict{end: rest}
@@ -93,6 +94,8 @@ func (e *evidence) believes(w witness, rest int64) bool {
 	case e.clean && e.closed(w):
 		return false
 	case w == byRecoveryPoint && (e.certain || e.found == 0) && (e.claims[byHighWatermark] == e.found || e.claims[bySnapshot] == e.found):
+		return false
+	case (w == bySnapshot || w == bySegment) && e.certain:
 		return false
 	}
 	return true

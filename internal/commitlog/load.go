@@ -94,6 +94,7 @@ func (l *Log) load(o Options) error {
 			return err
 		}
 		r.absent = l.absentFiles(o, r, &left, orphans)
+		r.unindexed = left.unindexed()
 		err := r.run()
 		overflow, ok := errors.AsType[*overflowError](err)
 		if !ok && err != nil {
@@ -359,6 +360,18 @@ func (left *leftovers) suspect() int64 {
 func (left *leftovers) has(name string) bool {
 	_, found := slices.BinarySearch(left.names, name)
 	return found
+}
+
+// unindexed returns the bases of .log files that had no .index file.
+func (left *leftovers) unindexed() map[int64]bool {
+	bases := make(map[int64]bool)
+	for _, name := range left.names {
+		base, kind, suffix, ok := segment.ParseName(name)
+		if ok && kind == segment.LogFile && suffix == "" && !left.has(segment.Name(base, segment.IndexFile, "")) && !left.explain(base) {
+			bases[base] = true
+		}
+	}
+	return bases
 }
 
 // explain reports whether a segment that has no .log file was on its way out or in.

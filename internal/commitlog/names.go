@@ -13,6 +13,8 @@ const (
 	// keptSuffix ends in segment.DeletedSuffix and is none of ours: a KRaft snapshot.
 	keptSuffix = ".checkpoint.deleted"
 
+	asideSuffix = ".aside" // of segments that are no part of the log; Kafka ignores them
+
 	// DeleteDirSuffix ends the name of a directory that is to be deleted.
 	DeleteDirSuffix = "-delete"
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -64,11 +65,14 @@ func (r *recovery) restoreProducers() error {
 	return err
 }
 
-// dropForeign removes segments without batches that are behind the end which the rest agrees on,
+// dropForeign puts segments without batches aside that are behind the end which the rest agrees on,
 // after a clean stop.
 func (r *recovery) dropForeign() error {
 	n := len(r.segments)
-	for ; n > 1 && r.segments[n-1].Size() == 0 && r.isAhead(r.segments[n-1].BaseOffset()); n-- {
+	for ; n > 1 && r.isAhead(r.segments[n-1].BaseOffset()); n-- {
+		if good, err := r.segments[n-1].HasBatch(); good || err != nil {
+			return err
+		}
 		before := r.segments[n-2]
 		end, err := before.NextOffset()
 		if err != nil && !errors.Is(err, segment.ErrCorrupt) {
@@ -80,13 +84,50 @@ func (r *recovery) dropForeign() error {
 			break
 		}
 	}
-	if n == len(r.segments) {
+	foreign := r.segments[n:]
+	r.segments = r.segments[:n]
+	return r.putAside(foreign)
+}
+
+// putAside renames files that are no part of the log. Nobody reads or removes them.
+func (r *recovery) putAside(foreign []*segment.Segment) error {
+	for _, s := range foreign {
+		r.log.logger.Error("file is no part of the log, and is put aside", "partition", r.log.partition, "file", s.Path(segment.LogFile))
+		if err := s.ChangeSuffix("", asideSuffix); err != nil {
+			return err
+		}
+	}
+	if len(foreign) == 0 {
 		return nil
 	}
-	for _, s := range r.segments[n:] {
-		r.log.logger.Error("empty file is no part of the log", "partition", r.log.partition, "file", s.Path(segment.LogFile))
+	return r.log.fs.SyncDir(r.log.mu.dir)
+}
+
+// dropCopies puts segments aside that are copies of others under another name: a .log file without
+// an index whose first batch is below its base.
+func (r *recovery) dropCopies() error {
+	var copies []*segment.Segment
+	for _, s := range r.segments {
+		if s.Size() == 0 || !r.unindexed[s.BaseOffset()] {
+			continue
+		}
+		for first, err := range s.Batches(0, s.Size()) {
+			if err == nil && first.Batch.Verify() == nil && beginsBelow(first.Batch, s.BaseOffset()) {
+				copies = append(copies, s)
+			}
+			if err != nil && !errors.Is(err, segment.ErrCorrupt) {
+				return err
+			}
+			break
+		}
 	}
-	return r.dropFrom(n)
+	r.segments = slices.DeleteFunc(r.segments, func(s *segment.Segment) bool { return slices.Contains(copies, s) })
+	return r.putAside(copies)
+}
+
+func beginsBelow(b record.Batch, offset int64) bool {
+	first, err := b.FirstOffset()
+	return err == nil && first < offset
 }
 
 // isAhead reports whether all that is known of the end is below an offset.
@@ -105,7 +146,9 @@ func (r *recovery) noteAbsent() error {
 	for _, f := range r.absent {
 		r.log.logger.Error("file is missing", "partition", r.log.partition, "file", f.path)
 		r.losses.add(max(f.base, r.logStart), r.after(f.base), fmt.Errorf("%w: %s is missing", errLost, f.path))
-		r.claims[bySegment] = max(r.claims[bySegment], f.base)
+		if r.claims[bySnapshot] == f.base { // as a roll leaves it
+			r.claims[bySegment] = max(r.claims[bySegment], f.base)
+		}
 	}
 	if len(r.absent) > 0 && (len(r.segments) == 0 || max(r.absent[0].base, r.logStart) < r.segments[0].BaseOffset()) {
 		r.front = r.absent[0].base
@@ -123,7 +166,8 @@ func (r *recovery) after(offset int64) int64 {
 	return unbounded
 }
 
-// noteEmptied looks for sealed segments whose indexes say that they had batches.
+// noteEmptied looks for sealed segments whose indexes say that they had batches. Compaction leaves
+// some that had none, and there one index alone may be another segment's.
 func (r *recovery) noteEmptied() error {
 	for _, s := range r.segments[:max(0, len(r.segments)-1)] {
 		if s.Size() > 0 {
@@ -133,7 +177,7 @@ func (r *recovery) noteEmptied() error {
 		if err != nil {
 			return err
 		}
-		if offsets > 0 || times > 0 {
+		if offsets > 0 && times > 0 || (offsets > 0 || times > 0) && !r.log.config.Load().Compact {
 			r.losses.add(s.BaseOffset(), r.after(s.BaseOffset()), fmt.Errorf("%w: %s is empty", errLost, s.Path(segment.LogFile)))
 		}
 	}

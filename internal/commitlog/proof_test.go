@@ -87,11 +87,33 @@ func TestProvenEndOfDamagedLogs(t *testing.T) {
 	same("directory missing", func(mem *vfs.Mem) { must(t, vfs.RemoveAll(mem, "/data/t-0")) }, 6)
 	same("garbage behind the end", func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 2*batchSize, make([]byte, 100)) }, 0)
 
+	again := func(mem *vfs.Mem, name string, twice string) {
+		must(t, vfs.WriteFileAtomic(mem, dir+name, append(contentsOf(t, mem, name), twice...)))
+	}
+	same("first one twice in its file", func(mem *vfs.Mem) { again(mem, logName(0), string(contentsOf(t, mem, logName(0)))) }, 0)
+	same("last one twice in its file", func(mem *vfs.Mem) { again(mem, logName(4), string(contentsOf(t, mem, logName(4)))) }, 0)
+	for _, base := range []int64{1, 3, 5, 50} {
+		same(fmt.Sprint("copy of the first one as ", base), func(mem *vfs.Mem) {
+			must(t, vfs.WriteFileAtomic(mem, dir+logName(base), contentsOf(t, mem, logName(0))[:batchSize]))
+		}, 0)
+	}
+
 	whole := want{0, 6, [2]int64{6, 6}}
 	f("high watermark of another world", func(_ *vfs.Mem, o *Options) { o.HighWatermark = 1 << 60 }, whole, whole)
 	f("recovery point of another world", func(_ *vfs.Mem, o *Options) { o.RecoveryPoint = 1 << 60 }, whole, whole)
 	f("high watermark a little too high", func(_ *vfs.Mem, o *Options) { o.HighWatermark = 16 }, whole, want{0, 16, [2]int64{6, 16}})
-	f("empty .log file behind the end", func(mem *vfs.Mem, _ *Options) { cutFile(t, mem, logName(50), 0) }, whole, want{0, 50, [2]int64{6, 50}})
+	f("empty .log file behind the end", func(mem *vfs.Mem, _ *Options) { cutFile(t, mem, logName(50), 0) }, whole, whole)
+	f("what a crash left of a roll", func(mem *vfs.Mem, o *Options) {
+		if o.Clean {
+			return
+		}
+		cutFile(t, mem, logName(8), 0)
+		must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(8), contentsOf(t, mem, snapshotName(6))))
+	}, whole, want{0, 8, [2]int64{6, 8}})
+	same("indexes of no segment behind the end", func(mem *vfs.Mem) { cutFile(t, mem, indexName(50), 0) }, 0)
+	same("snapshot behind the end", func(mem *vfs.Mem) {
+		must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(50), contentsOf(t, mem, snapshotName(6))))
+	}, 0)
 	f("empty .log file far behind the end", func(mem *vfs.Mem, _ *Options) { cutFile(t, mem, logName(1<<60), 0) }, whole, whole)
 	f("log start in what is missing", func(mem *vfs.Mem, o *Options) {
 		o.LogStartOffset = 3

@@ -23,10 +23,13 @@ type recovery struct {
 
 	claims [witnesses]int64 // of the log end
 	absent []absentFile     // .log files that were there
-	losses losses
-	front  int64 // base of a segment that has to be made in front of the others, or -1
-	begins bool  // a segment has to be made at the end
-	tail   bool  // the last segment ends with bad bytes, which stay
+	// unindexed has the bases of .log files that have no .index file.
+	unindexed map[int64]bool
+	losses    losses
+	front     int64 // base of a segment that has to be made in front of the others, or -1
+	begins    bool  // a segment has to be made at the end
+	tail      bool  // the last segment ends with bad bytes, which stay
+	bad       bool  // the last segment that was checked ends with bad bytes
 
 	producers *ProducerState
 	end       int64 // the log end
@@ -39,6 +42,9 @@ func (r *recovery) run() error {
 		s.OnDamage(r.log.noteDamage)
 	}
 	r.front, r.begins = -1, false
+	if err := r.dropCopies(); err != nil {
+		return err
+	}
 	r.claims[bySnapshot] = r.log.mu.snapshots.latest()
 	if err := r.noteAbsent(); err != nil {
 		return err
@@ -72,7 +78,11 @@ func (r *recovery) anew() (err error) {
 		r.log.logger.Error("records are lost, the log begins behind them", "partition", r.log.partition, "start", r.end, "proof", proof)
 	}
 	r.point = r.end
-	r.log.mu.snapshots.doubtFrom(r.end + 1)
+	doubted := r.end + 1
+	if r.claims[byRecoveryPoint] < r.end {
+		doubted = 0 // see restoreProducers
+	}
+	r.log.mu.snapshots.doubtFrom(doubted)
 	if r.producers, err = r.log.replayProducers(nil, max(r.front, r.logStart), r.end); err != nil {
 		return err
 	}
@@ -143,10 +153,11 @@ func (r *recovery) check() error {
 	count := r.meter.add(r.segments[i:])
 	defer count.end()
 	var cut int64
+	wellEnded := false // by the segment before
 	for ; i < len(r.segments); i++ {
 		s, size := r.segments[i], r.segments[i].Size()
 		if i > 0 && s.BaseOffset() > r.end {
-			if ok, err := r.rolled(i, r.end); err != nil {
+			if ok, err := r.rolled(i, r.end, wellEnded); err != nil {
 				return err
 			} else if !ok {
 				break
@@ -158,6 +169,7 @@ func (r *recovery) check() error {
 		if cut, err = r.recoverSegment(i, count); err != nil {
 			return err
 		}
+		wellEnded = cut == 0 && !r.bad && s.Size() > 0
 		count.endSegment(size)
 		l.mu.unsynced = append(l.mu.unsynced, s)
 		if cut > 0 {
@@ -171,10 +183,12 @@ func (r *recovery) check() error {
 			break
 		}
 	}
-	if err := r.dropFrom(i); err != nil {
+	foreign := r.segments[i:]
+	r.segments = r.segments[:i]
+	if err := r.putAside(foreign); err != nil {
 		return err
 	}
-	r.goOn(cut == 0 && r.last().Size() > 0)
+	r.goOn(wellEnded)
 	if err := r.restoreProducers(); err != nil {
 		return err
 	}
@@ -224,7 +238,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	if i+1 < len(r.segments) {
 		bound = r.segments[i+1].BaseOffset()
 	}
-	r.end, r.tail = max(r.end, s.BaseOffset()), false
+	r.end, r.tail, r.bad = max(r.end, s.BaseOffset()), false, false
 	if err := r.snapshotAt(s.BaseOffset()); err != nil {
 		return 0, err
 	}
@@ -240,7 +254,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		r.producers.end = max(r.producers.end, r.end)
 		count.read(found.Position)
 		return nil
-	}, bound, func(first int64) (int64, error) { return r.tailEnd(i, first) })
+	}, bound, func(first int64) (int64, bool, error) { return r.tailEnd(i, first) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {
 		return 0, &overflowError{s, err}
 	}
@@ -255,29 +269,28 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 }
 
 // tailEnd returns up to which offset the bad bytes at the end of segment i were records, of which
-// the first would have had the offset first.
-func (r *recovery) tailEnd(i int, first int64) (int64, error) {
+// the first would have had the offset first. They are kept if a segment follows, or if they are
+// proven to have been something.
+func (r *recovery) tailEnd(i int, first int64) (end int64, keep bool, err error) {
+	r.bad = true
 	if i+1 < len(r.segments) {
-		ok, err := r.rolled(i+1, first)
-		if !ok || err != nil {
-			return first, err
-		}
-		return r.segments[i+1].BaseOffset(), nil
+		keep, err = r.rolled(i+1, first, false)
+		return r.segments[i+1].BaseOffset(), keep, err
 	}
-	end := provenEnd(r.evidence(first, false)).end
+	end = provenEnd(r.evidence(first, false)).end
 	r.tail = end > first
-	return end, nil
+	return end, r.tail, nil
 }
 
 // rolled reports whether a log that ends at end, as far as its segments in front of i tell, went on
 // to segment i: there are batches in it or behind it, or it is no more than what a crash may have
-// left of a roll.
-func (r *recovery) rolled(i int, end int64) (bool, error) {
+// left of a roll. For certain see evidence.
+func (r *recovery) rolled(i int, end int64, certain bool) (bool, error) {
 	if good, err := r.hasBatchIn(r.segments[i:]); good || err != nil {
 		return good, err
 	}
 	base := r.segments[i].BaseOffset()
-	e := r.evidence(end, false)
+	e := r.evidence(end, certain)
 	e.claims[bySegment] = max(e.claims[bySegment], base)
 	return provenEnd(e).end >= base, nil
 }
@@ -376,17 +389,6 @@ func (r *recovery) snapshotAt(base int64) error {
 	return l.mu.snapshots.write(r.producers)
 }
 
-// dropFrom removes the segments from i on, last one first.
-func (r *recovery) dropFrom(i int) error {
-	gone := slices.Clone(r.segments[i:])
-	slices.Reverse(gone)
-	r.segments = r.segments[:i]
-	if len(gone) > 0 {
-		r.log.logger.Warn("segments behind the end are removed", "partition", r.log.partition, "count", len(gone))
-	}
-	return r.log.retire(r.log.mu.dir, gone)
-}
-
 // dropStraySnapshots removes snapshots that belong to no segment. The newest may be at the
 // log end.
 func (r *recovery) dropStraySnapshots() error {
@@ -427,6 +429,9 @@ func (l *Log) replayProducers(segments []*segment.Segment, logStart, end int64) 
 // replaySegment applies the batches of s in [state.end, end).
 func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
 	from, ok, err := s.Translate(state.end, 0)
+	if errors.Is(err, record.ErrCorrupt) {
+		return nil
+	}
 	if err != nil || !ok {
 		return err
 	}
