@@ -108,8 +108,8 @@ func TestJudge(t *testing.T) {
 		return func(e *Evidence) { e.Metadata.Claims = append(e.Metadata.Claims, c) }
 	}
 	f("one of several", claim(quorum.Claim{Path: "d/q", Says: "epoch 5", Voters: []int32{1, 2, 3}, Leader: -1}), takeOverFlag,
-		"d/q: epoch 5", "the voters are 1, 2, 3, and this node, 1, is only one of them")
-	f("no voter", claim(quorum.Claim{Path: "d/q", Says: "epoch 5", Voters: []int32{3}, Leader: 3}), takeOverFlag, "this node, 1, is none of them")
+		"d/q: epoch 5", "the voters are 1, 2, 3, and this node, node.id=1, is only one of them")
+	f("no voter", claim(quorum.Claim{Path: "d/q", Says: "epoch 5", Voters: []int32{3}, Leader: 3}), takeOverFlag, "this node, node.id=1, is none of them")
 	f("led by another", claim(quorum.Claim{Path: "d/q", Says: "epoch 5", Leader: 3}), takeOverFlag, "the leader is node 3")
 	f("no voters at all", claim(quorum.Claim{Path: "d/q", Says: "KRAFT_VOTERS at offset 0", Voters: []int32{}, Leader: -1}), takeOverFlag, "none of them")
 
@@ -123,8 +123,8 @@ func TestJudge(t *testing.T) {
 	f("no roles", config("", "", "localhost:9093"), "")
 	f("roles alone", config("broker", "", ""), "")
 	f("three voters", config("broker controller", "1@a:9093 2@b:9093 3@c:9093", ""), takeOverFlag, "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093: the quorum has several voters")
-	f("another voter", config("broker", "3@c:9093", ""), takeOverFlag, "this node, 1, is no voter")
-	f("no number", config("broker", "x", ""), takeOverFlag, "this node, 1, is no voter")
+	f("another voter", config("broker", "3@c:9093", ""), takeOverFlag, "this node, node.id=1, is no voter")
+	f("no number", config("broker", "x", ""), takeOverFlag, "this node, node.id=1, is no voter")
 	f("three controllers", config("broker controller", "", "a:9093 b:9093 c:9093"), takeOverFlag, "the quorum has several controllers")
 	f("broker only", config("broker", "", "c:9093"), takeOverFlag, "process.roles=broker", "c:9093")
 

@@ -28,11 +28,11 @@ func voterRefusals(e *Evidence) []error {
 func refuseClaim(c quorum.Claim, node int32) string {
 	switch {
 	case c.Voters != nil && !slices.Contains(c.Voters, node):
-		return fmt.Sprintf("the voters are %s, and this node, %d, is none of them", ids(c.Voters), node)
+		return fmt.Sprintf("the voters are %s, and this node, node.id=%d, is none of them", ids(c.Voters), node)
 	case len(c.Voters) > 1:
-		return fmt.Sprintf("the voters are %s, and this node, %d, is only one of them", ids(c.Voters), node)
+		return fmt.Sprintf("the voters are %s, and this node, node.id=%d, is only one of them", ids(c.Voters), node)
 	case c.Leader >= 0 && c.Leader != node:
-		return fmt.Sprintf("the leader is node %d, and this node is %d", c.Leader, node)
+		return fmt.Sprintf("the leader is node %d, and this node is node.id=%d", c.Leader, node)
 	}
 	return ""
 }
@@ -55,7 +55,7 @@ func configRefusals(e *Evidence) []error {
 	case len(e.QuorumVoters) > 1:
 		return refuse("controller.quorum.voters", e.QuorumVoters, "the quorum has several voters")
 	case len(e.QuorumVoters) == 1 && !sole:
-		return refuse("controller.quorum.voters", e.QuorumVoters, fmt.Sprintf("this node, %d, is no voter", e.Logs.NodeID))
+		return refuse("controller.quorum.voters", e.QuorumVoters, fmt.Sprintf("this node, node.id=%d, is no voter", e.Logs.NodeID))
 	case len(e.BootstrapServers) > 1:
 		return refuse("controller.quorum.bootstrap.servers", e.BootstrapServers, "the quorum has several controllers")
 	case len(e.BootstrapServers) == 1 && len(e.Roles) > 0 && !slices.Contains(e.Roles, "controller"):

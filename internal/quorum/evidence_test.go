@@ -313,6 +313,24 @@ func TestClaims(t *testing.T) {
 	}, "KRAFT_VOTERS: [1], -1", "epoch 0: [], -1")
 }
 
+// A damaged quorum-state is made anew where the log says who votes, and refused where nothing does.
+func TestDamagedQuorumState(t *testing.T) {
+	fsys, dir := kafkaDir(t, "kafka-4.4.0-kraft")
+	path := filepath.Join(logDir(dir), quorumStateFile)
+	for _, text := range []string{"", "{", `{"leaderEpoch":-5}`, "\x00\x00\x00"} {
+		overwriteFile(t, fsys, path, []byte(text))
+		mustClose(t, mustOpen(t, options(fsys, dir)))
+		if b, err := vfs.ReadFile(fsys, path, 1<<10); err != nil || !strings.Contains(string(b), `"leaderId":1,`) {
+			t.Errorf("with %q: %s, %v", text, b, err)
+		}
+	}
+	mustRemove(t, fsys, filepath.Join(logDir(dir), segmentName(0)))
+	overwriteFile(t, fsys, path, []byte("{"))
+	if _, err := Read(options(fsys, dir)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), quorumStateFile) {
+		t.Errorf("without a log: %v", err)
+	}
+}
+
 // Who takes over is the only voter from then on, also of a quorum whose voters are in the log.
 func TestTakeOver(t *testing.T) {
 	for set := range goldenSets {

@@ -183,10 +183,23 @@ func (q *Quorum) load() error {
 	if q.caughtUpAt = q.log.lastCommand(); q.caughtUpAt == 0 {
 		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
 	}
-	if q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, max(q.log.lastEpoch(), q.mu.snapshot.epoch), q.fail); err != nil {
+	if err := q.openState(); err != nil {
 		return err
 	}
 	q.evidence, err = q.gather()
+	return err
+}
+
+// openState opens quorum-state. A damaged one is made anew if the log itself says who leads and votes:
+// a lone voter needs nothing else of it.
+func (q *Quorum) openState() (err error) {
+	o := &q.opts
+	epoch := max(q.log.lastEpoch(), q.mu.snapshot.epoch)
+	q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, epoch, q.fail)
+	if errors.Is(err, ErrCorrupt) && q.log.mu.leader != nil {
+		o.Logger.Error("quorum-state is damaged, and is made anew", "reason", err)
+		q.state, err = newQuorumState(o.FS, q.dir, o.NodeID, epoch, q.fail), nil
+	}
 	return err
 }
 

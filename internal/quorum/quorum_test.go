@@ -216,6 +216,7 @@ func TestSnapshots(t *testing.T) {
 		mustPropose(t, q, topicRecords(2)...)
 		mustPropose(t, q, &metadata.RemoveTopicRecord{TopicID: topicID(2)})
 	}
+	q.maybeSnapshot() // however far behind they are
 	state, end := stateOf(q.Image()), q.NextOffset()
 	mustClose(t, q)
 	if got := names(t, fsys, dir, checkpointSuffix); len(got) > 2 {

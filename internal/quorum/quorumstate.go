@@ -61,32 +61,44 @@ const (
 	keyLastVoteCand = "LastVoteCand"
 )
 
-// openQuorumState reads the file, which may be missing. epoch is the last one in the log, which
-// counts when the file has an older one, and nodeID the only voter.
-func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) (*quorumState, error) {
+// newQuorumState is that of a missing file. epoch is the last one in the log, and nodeID the only
+// voter.
+func newQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) *quorumState {
 	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), nodeID: nodeID, fail: fail}
+	s.found = quorumStateData{LeaderID: nobody, VotedID: nobody}
+	s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
+	s.complete()
+	return s
+}
+
+// openQuorumState reads the file, which may be missing. epoch counts when the file has an older one.
+func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) (*quorumState, error) {
+	s := newQuorumState(fsys, dir, nodeID, epoch, fail)
 	b, err := vfs.ReadFile(fsys, s.path, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.found = quorumStateData{LeaderID: nobody, VotedID: nobody}
-		s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
+		return s, nil
 	case err != nil:
 		return nil, err
-	default:
-		if s.data, err = parseQuorumState(b); err != nil {
-			return nil, &CorruptError{Path: s.path, Position: -1, Offset: -1, Err: err}
-		}
-		s.found = s.data
 	}
+	if s.data, err = parseQuorumState(b); err != nil {
+		return nil, &CorruptError{Path: s.path, Position: -1, Offset: -1, Err: err}
+	}
+	s.found = s.data
 	if s.data.LeaderEpoch < epoch {
 		s.data.LeaderEpoch, s.data.LeaderID, s.data.VotedID = epoch, nobody, nobody
 	}
+	s.complete()
+	return s, nil
+}
+
+// complete fills in the fields that only version 0 has.
+func (s *quorumState) complete() {
 	if s.data.DataVersion == 0 {
 		var empty string
 		var zero int64
-		s.data.ClusterID, s.data.AppliedOffset, s.data.CurrentVoters = &empty, &zero, []voterID{{nodeID}}
+		s.data.ClusterID, s.data.AppliedOffset, s.data.CurrentVoters = &empty, &zero, []voterID{{s.nodeID}}
 	}
-	return s, nil
 }
 
 func parseQuorumState(b []byte) (d quorumStateData, err error) {
