@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -184,12 +185,14 @@ func TestStartOutOfDescriptors(t *testing.T) {
 		} else {
 			mustClose(t, m)
 		}
-		left, met := n/2, false
+		var left atomic.Int64 // directories are opened side by side
+		var met atomic.Bool
+		left.Store(int64(n / 2))
 		fsys.SetHook(func(op vfs.Op) error {
 			switch op.Kind {
 			case vfs.OpOpen, vfs.OpCreate, vfs.OpReadDir, vfs.OpSyncDir, vfs.OpLock:
-				if left--; left < 0 {
-					met = true
+				if left.Add(-1) < 0 {
+					met.Store(true)
 					return syscall.EMFILE
 				}
 			}
@@ -215,7 +218,7 @@ func TestStartOutOfDescriptors(t *testing.T) {
 			}
 			mustClose(t, again)
 		}
-		if !met && n%2 == 1 {
+		if !met.Load() && n%2 == 1 {
 			return
 		}
 	}
