@@ -518,10 +518,20 @@ func TestCheckLogDirectory(t *testing.T) {
 		x.put(checkpoint.LeaderEpochs, []byte("0\n1\n3 20\n"))
 		x.remove("../.kafka_cleanshutdown")
 	}, "note: /data/log-start-offset-checkpoint (offset 0): orders-0 has batches from 0 on, its leader epochs begin at 20")
+	f("log start inside of a batch", func(x *fixture) {
+		x.put(checkpoint.LeaderEpochs, []byte("0\n2\n0 6\n3 20\n"))
+		x.offsets(checkpoint.LogStartOffsets, 5)
+	}, "damage: /data/log-start-offset-checkpoint (offset 5): orders-0 has batches from 5 on, its leader epochs begin at 6")
+	f("last batch of a compacted log moved", func(x *fixture) {
+		x.put("../cleaner-offset-checkpoint", []byte("0\n1\norders 0 20\n"))
+		x.change(log20, func(b []byte) []byte { b[len(b)-85+5] = 1; return b })
+		x.put("00000000000000000020.index", nil)
+		x.remove("../.kafka_cleanshutdown")
+	}, "damage: /data/orders-0/00000000000000000020.timeindex (offset 39): entry for offset 39: no batch has that offset")
 	f("a log doubled", func(x *fixture) { x.change(log20, func(b []byte) []byte { return append(b, b...) }) }, slices.Repeat([]string{"00000000000000000020.log: byte"}, 10)...)
 	f("ZooKeeper", meta("version=0\nbroker.id=1\n"))
 	f("recovery points empty", func(x *fixture) { x.put("../recovery-point-offset-checkpoint", nil) },
-		"damage: /data/recovery-point-offset-checkpoint: empty", "damage: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")
+		"damage: /data/recovery-point-offset-checkpoint: empty", "note: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")
 	f("log starts empty", func(x *fixture) { x.put("../log-start-offset-checkpoint", nil) }, "damage: /data/log-start-offset-checkpoint: empty")
 	f("log starts missing", func(x *fixture) { x.remove("../log-start-offset-checkpoint") }, "note: /data/log-start-offset-checkpoint: missing")
 	f("log starts empty after a kill", func(x *fixture) {
@@ -529,8 +539,8 @@ func TestCheckLogDirectory(t *testing.T) {
 		x.remove("../.kafka_cleanshutdown")
 	}, "note: /data/log-start-offset-checkpoint: empty")
 	f("cleaner's empty", func(x *fixture) { x.put("../cleaner-offset-checkpoint", nil) })
-	f("no recovery point", func(x *fixture) { x.put("../recovery-point-offset-checkpoint", []byte("0\n0\n")) }, "damage: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")
-	f("no high watermark", func(x *fixture) { x.put("../replication-offset-checkpoint", []byte("0\n0\n")) }, "damage: /data/replication-offset-checkpoint (offset 40): orders-0 is missing")
+	f("no recovery point", func(x *fixture) { x.put("../recovery-point-offset-checkpoint", []byte("0\n0\n")) }, "note: /data/recovery-point-offset-checkpoint (offset 40): orders-0 is missing")
+	f("no high watermark", func(x *fixture) { x.put("../replication-offset-checkpoint", []byte("0\n0\n")) }, "note: /data/replication-offset-checkpoint (offset 40): orders-0 is missing")
 	f("a checkpoint of others", func(x *fixture) {
 		x.put("../log-start-offset-checkpoint", []byte("0\n1\nelsewhere 3 7\n"))
 	}, "note: /data/log-start-offset-checkpoint: 1 partitions are not here: elsewhere-3")

@@ -16,7 +16,7 @@ type epochWalk struct {
 	present bool // the file is there and makes sense
 	next    int  // index of the first entry above the batch at hand
 
-	early oddEpoch // first batch between the log start and the first entry, after an unclean stop
+	early oddEpoch // first batch of an epoch that reaches from the log start to the first entry
 
 	count int // batches with an epoch, behind the last message of an old format
 	odd   []oddEpoch
@@ -80,8 +80,8 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	first := b.BaseOffset()
 	w.ascend(oddEpoch{s.path, position, first, epoch, w.prev.got})
 	if first < w.forgotten(s) {
-		if first >= s.logStart && w.early.path == "" {
-			w.early = oddEpoch{path: s.path, position: position, offset: first}
+		if from := max(first, s.logStart); b.LastOffset() >= from && len(w.entries) > 0 && from < w.entries[0].StartOffset && w.early.path == "" {
+			w.early = oddEpoch{path: s.path, position: position, offset: from}
 		}
 		if len(w.entries) > 0 && first < w.entries[0].StartOffset && epoch > w.entries[0].Epoch {
 			w.falling = append(w.falling, oddEpoch{s.path, position, first, epoch, w.entries[0].Epoch})
@@ -174,15 +174,27 @@ func (p *partition) checkLeaderEpoch() {
 		itoa(int64(p.leaderEpoch)) + " for the partition: its end is missing, or the epoch is wrong"})
 }
 
+// reportEarly reports a log start in front of the first leader epoch, which moves with it. A kill may
+// come between the two.
+func (p *partition) reportEarly() {
+	e := p.epochs.early
+	if e.path == "" {
+		return
+	}
+	severity := Note
+	if p.clean {
+		severity = Damage
+	}
+	p.add(Finding{filepath.Join(filepath.Dir(p.dir), checkpoint.LogStartOffsets), -1, e.offset, severity, p.name.String() + " has batches from " +
+		itoa(e.offset) + " on, its leader epochs begin at " + itoa(p.epochs.entries[0].StartOffset) + ": records that were deleted are back"})
+}
+
 // checkEpochs decides who is wrong: the file if most batches contradict it, else the batches.
 func (p *partition) checkEpochs() {
 	w := &p.epochs
 	p.reportFalling()
 	p.checkLeaderEpoch()
-	if e := w.early; e.path != "" && !p.clean {
-		p.note(filepath.Join(filepath.Dir(p.dir), checkpoint.LogStartOffsets), -1, e.offset, "%v has batches from %d on, its leader epochs begin at %d: "+
-			"records that were deleted are back, or a kill came before the log start was written", p.name, e.offset, w.entries[0].StartOffset)
-	}
+	p.reportEarly()
 	if w.count == 0 {
 		return
 	}

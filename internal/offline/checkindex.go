@@ -173,7 +173,9 @@ func (s *segmentCheck) checkTimeEntries(b record.Batch, in insight) {
 		if b.Magic() == 0 || len(s.holes) > 0 && e.timestamp != b.MaxTimestamp() {
 			continue
 		}
-		if e.timestamp != b.MaxTimestamp() || e.timestamp != w.maxTimestamp {
+		if b.Magic() == 2 && e.offset < in.first && len(s.holes) == 0 {
+			s.badEntry(segment.TimeIndexFile, e.offset, "no batch has that offset, the next one begins at %d", in.first)
+		} else if e.timestamp != b.MaxTimestamp() || e.timestamp != w.maxTimestamp {
 			s.badEntry(segment.TimeIndexFile, e.offset, "timestamp %d, but the batch has %d, and all up to it %d",
 				e.timestamp, b.MaxTimestamp(), w.maxTimestamp)
 		}

@@ -205,13 +205,13 @@ func (p *partition) checkEnds() {
 				", the recovery point of a clean stop says " + itoa(p.recoveryPoint)})
 		}
 	} else if p.listed && p.recoveryPoint == unknown && end > 0 {
-		p.damage(file(checkpoint.RecoveryPoints), -1, end, "%v is missing, its log ends at %d", p.name, end)
+		p.note(file(checkpoint.RecoveryPoints), -1, end, "%v is missing, its log ends at %d", p.name, end)
 	} else if p.recoveryPoint > end {
 		p.add(Finding{file(checkpoint.RecoveryPoints), -1, end, severity, "the recovery point of " + p.name.String() + " is " +
 			itoa(p.recoveryPoint) + ", its log ends at " + itoa(end) + ": flushed records are gone"})
 	}
 	if p.listed && p.highWatermark == unknown && end > 0 {
-		p.damage(file(checkpoint.HighWatermarks), -1, end, "%v is missing, its log ends at %d", p.name, end)
+		p.note(file(checkpoint.HighWatermarks), -1, end, "%v is missing, its log ends at %d", p.name, end)
 	}
 	if p.highWatermark > end {
 		if !p.clean {
