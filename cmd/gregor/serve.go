@@ -15,8 +15,9 @@ import (
 	"github.com/gregor-kafka/gregor"
 )
 
-// closeTimeout bounds a graceful stop; Kafka's own scripts wait as long.
-const closeTimeout = 5 * time.Minute
+// closeTimeout bounds a stop, whatever is going on. What is not written by then the next start
+// recovers.
+const closeTimeout = 10 * time.Second
 
 func serveCommand() *cobra.Command {
 	var o gregor.Options
@@ -40,7 +41,7 @@ is wrong and which of the last three flags goes on all the same.`,
 				return err
 			}
 			gregor.LimitMemory()
-			b, err := gregor.Start(cmd.Context(), o)
+			b, err := start(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -69,6 +70,31 @@ func logTo(out io.Writer, level string, o *gregor.Options) error {
 	}
 	o.Logger = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: l}))
 	return nil
+}
+
+// start starts a broker. One that is told to stop meanwhile, and does not, is left to the end of the
+// process: a disk that does not answer cannot be waited for.
+func start(ctx context.Context, o gregor.Options) (*gregor.Broker, error) {
+	type result struct {
+		b   *gregor.Broker
+		err error
+	}
+	started := make(chan result, 1)
+	go func() {
+		b, err := gregor.Start(ctx, o)
+		started <- result{b, err}
+	}()
+	select {
+	case r := <-started:
+		return r.b, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-started:
+		return r.b, r.err
+	case <-time.After(closeTimeout):
+		return nil, fmt.Errorf("the start did not end: %w", ctx.Err())
+	}
 }
 
 func waitAndClose(ctx context.Context, b *gregor.Broker) error {

@@ -58,7 +58,7 @@ type Broker struct {
 	groups      *group.Coordinator
 	server      atomic.Pointer[wire.Server]
 
-	started []func(context.Context) error // how to stop what has started, in order
+	started []part // what has started, in order
 
 	done     chan struct{} // closed when the broker cannot go on
 	failOnce sync.Once
@@ -77,7 +77,9 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {
-			return nil, errors.Join(err, b.stop(context.WithoutCancel(ctx)))
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+			defer cancel()
+			return nil, errors.Join(err, b.stop(stopping))
 		}
 	}
 	return b, nil
@@ -90,19 +92,6 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.fail(nil)
 	return errors.Join(err, b.failure)
 }
-
-func (b *Broker) stop(ctx context.Context) error {
-	var errs []error
-	for len(b.started) > 0 {
-		last := len(b.started) - 1
-		errs = append(errs, b.started[last](ctx))
-		b.started = b.started[:last]
-	}
-	return errors.Join(errs...)
-}
-
-// onStop adds the way to stop a part that has just started.
-func (b *Broker) onStop(stop func(context.Context) error) { b.started = append(b.started, stop) }
 
 // fail says that the broker cannot go on; the first reason counts.
 func (b *Broker) fail(reason error) {
@@ -120,7 +109,7 @@ func (b *Broker) bind(_ context.Context, c *config.Broker) error {
 	if b.listeners, err = listen(c); err != nil {
 		return err
 	}
-	b.onStop(func(context.Context) error {
+	b.onStop("listeners", func(context.Context) error {
 		closeAll(b.listeners) // the server has closed them already if it got to serve
 		return nil
 	})
@@ -146,9 +135,9 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 		return err
 	}
 	b.settings = newSettings(c.WithNodeID(b.logs.NodeID()), b.logs.NodeID(), b.logger)
-	b.onStop(b.stopWeb) // the last to go: closing logs can be watched as well
-	b.onStop(b.logs.Close)
-	b.onStop(func(context.Context) error { return b.quorum.Close() })
+	b.onStop("HTTP", b.stopWeb) // the last to go: closing logs can be watched as well
+	b.started = append(b.started, part{name: "log directories", stop: b.logs.Close, logs: true})
+	b.onStop("metadata log", func(context.Context) error { return b.quorum.Close() })
 	return nil
 }
 
@@ -186,7 +175,7 @@ func (b *Broker) makeReplicas(context.Context, *config.Broker) error {
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
 	})
 	b.groups = group.New(b.groupOptions())
-	b.onStop(func(context.Context) error {
+	b.onStop("groups", func(context.Context) error {
 		b.groups.Close()
 		return nil
 	})
@@ -229,7 +218,7 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 		timeout: milliseconds(c.Long("log.dir.failure.timeout.ms")), fail: b.fail, logger: b.logger,
 	}
 	b.directories.start()
-	b.onStop(b.directories.close)
+	b.onStop("reports of directories", b.directories.close)
 	return nil
 }
 
@@ -285,7 +274,10 @@ func (b *Broker) apply(d *metadata.Delta) {
 			b.logs.SetConfig(r.Name, b.settings.logConfig(d.After, r.Name))
 		}
 	}
-	if err := b.replicas.Apply(d); err != nil {
+	switch err := b.replicas.Apply(d); {
+	case errors.Is(err, logdir.ErrClosed):
+		b.logger.Info("partitions are not created, the broker stops: the next start does it")
+	case err != nil:
 		b.logger.Error("partitions are offline", "err", err)
 	}
 	b.compareDirectories(d)
@@ -314,7 +306,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 		ReceiveBufferBytes: socketBuffer(c, "socket.receive.buffer.bytes"),
 		Logger:             b.logger,
 	})
-	b.onStop(server.Shutdown)
+	b.onStop("connections", server.Shutdown)
 	b.server.Store(server)
 	b.limitConnections()
 	b.collect(handler)

@@ -16,7 +16,7 @@ func (b *Broker) makeCleaner(c *config.Broker) {
 func (b *Broker) startCleaner() {
 	b.cleaner.Reconfigure(cleaner.BrokerConfig(b.settings.now()))
 	b.cleaner.Start(b.logs)
-	b.onStop(func(context.Context) error {
+	b.onStop("cleaner", func(context.Context) error {
 		b.cleaner.Close()
 		return nil
 	})

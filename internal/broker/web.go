@@ -26,7 +26,7 @@ func (b *Broker) bindWeb(c *config.Broker) error {
 		return fmt.Errorf("gregor.http.listener: %w", err)
 	}
 	b.http = l
-	b.onStop(func(context.Context) error {
+	b.onStop("HTTP listener", func(context.Context) error {
 		l.Close() // the server has closed it already if it got to serve
 		return nil
 	})

@@ -252,8 +252,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		}
 		r.end = b.NextOffset()
 		r.producers.end = max(r.producers.end, r.end)
-		count.read(found.Position)
-		return nil
+		return count.read(found.Position)
 	}, bound, func(first int64) (int64, bool, error) { return r.tailEnd(i, first) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {
 		return 0, &overflowError{s, err}

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/segment"
@@ -13,7 +14,16 @@ type RecoveryMeter struct {
 	Logs                   atomic.Int64 // of which the others tell
 	Segments, SegmentsDone atomic.Int64
 	Bytes, BytesDone       atomic.Int64
+
+	stopped atomic.Bool
 }
+
+// ErrStopped is the error of an Open that Stop has cut short. The files are for the next Open to
+// recover.
+var ErrStopped = errors.New("recovery was stopped")
+
+// Stop makes every Open that uses the meter fail with ErrStopped, at its next batch.
+func (m *RecoveryMeter) Stop() { m.stopped.Store(true) }
 
 // add makes segments part of what is to be read.
 func (m *RecoveryMeter) add(segments []*segment.Segment) *recoveryCount {
@@ -42,11 +52,15 @@ type recoveryCount struct {
 const countStep = 1 << 20
 
 // read says up to which position the present segment has been read.
-func (c *recoveryCount) read(position int64) {
+func (c *recoveryCount) read(position int64) error {
 	if position-c.position >= countStep {
 		c.done(0, position-c.position)
 		c.position = position
 	}
+	if c.meter.stopped.Load() {
+		return ErrStopped
+	}
+	return nil
 }
 
 // endSegment says that the present segment, which had a size, is done.

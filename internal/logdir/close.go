@@ -3,25 +3,57 @@ package logdir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 )
 
-// Close stops the tasks, flushes and closes all logs, the directories in parallel, and
-// leaves in each directory where all of that succeeded its checkpoints and the marker of a
-// clean shutdown. Readers must have ended. When ctx ends, logs that are still open stay
-// unflushed and the next start recovers them; an error tells what went wrong.
-func (m *Manager) Close(ctx context.Context) error {
+// Halt begins the stop: tasks end, and logs are not created or moved any more, so that who is about
+// to create thousands of them comes to an end. The next start does what is left out. Appends and
+// reads go on.
+func (m *Manager) Halt() {
+	m.halted.Store(true)
+	m.deletions.halted.Store(true)
 	m.tasks.Lock()
+	defer m.tasks.Unlock()
 	m.tasks.closing = true
 	if m.tasks.stop != nil {
 		m.tasks.stop()
 	}
-	m.tasks.Unlock()
-	m.tasks.Wait()
+}
 
+// Close stops the tasks, flushes and closes all logs, the directories in parallel, and
+// leaves in each directory where all of that succeeded its checkpoints and the marker of a
+// clean shutdown. Readers must have ended. When ctx ends, logs that are still open stay
+// unflushed and the next start recovers them; an error tells what went wrong. Close does not wait
+// much longer then, whatever the disks do.
+func (m *Manager) Close(ctx context.Context) error {
+	m.Halt()
+	done := make(chan error, 1)
+	go func() { done <- m.close(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(closeGrace):
+		return fmt.Errorf("%w: log directories do not answer", ctx.Err())
+	}
+}
+
+// closeGrace is how long Close waits, when its time is up, for what is under way and for the
+// checkpoints of what was closed.
+const closeGrace = time.Second
+
+func (m *Manager) close(ctx context.Context) error {
+	m.tasks.Wait()
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	if m.closed {
@@ -41,12 +73,15 @@ func (m *Manager) Close(ctx context.Context) error {
 
 func (m *Manager) closeDir(ctx context.Context, d *dir) error {
 	states, err := m.closeLogs(ctx, d)
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	listed, mark := d.mu.listed, d.isCleanLocked()
 	d.mu.Unlock()
+	if err != nil {
+		if ctx.Err() != nil && listed { // what was closed need not be checked at the next start
+			err = errors.Join(err, m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks))
+		}
+		return err
+	}
 	if !listed {
 		return nil // as the directory was found, marker included
 	}
@@ -94,13 +129,16 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 	errs := make([]error, len(entries))
 	closed := make([]*commitlog.CleanState, len(entries))
 	work := make(chan int)
+	var left atomic.Int64
 	var closers sync.WaitGroup
 	for range min(closeWorkers, len(entries)) {
 		closers.Go(func() {
 			for i := range work {
-				if errs[i] = ctx.Err(); errs[i] == nil {
-					closed[i], errs[i] = closeLog(entries[i].log)
+				if ctx.Err() != nil {
+					left.Add(1)
+					continue
 				}
+				closed[i], errs[i] = closeLog(entries[i].log)
 			}
 		})
 	}
@@ -114,6 +152,9 @@ func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
 		if s != nil {
 			states[entries[i].log.Partition()] = s
 		}
+	}
+	if n := left.Load(); n > 0 {
+		errs = append(errs, fmt.Errorf("%s: %d logs of %d are not closed, the next start checks them: %w", d.path, n, len(entries), ctx.Err()))
 	}
 	return states, errors.Join(errs...)
 }

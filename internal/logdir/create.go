@@ -21,7 +21,7 @@ import (
 func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	if m.closed {
+	if m.closed || m.halted.Load() {
 		return nil, ErrClosed
 	}
 	if l := m.Log(p); l != nil {

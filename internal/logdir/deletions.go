@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,7 +12,8 @@ import (
 // whole partitions. What is left at shutdown is dropped; the next start finds it by its
 // name. (Kafka: the kafka-delete-logs task and the logs' own scheduled deletions.)
 type deletions struct {
-	added chan struct{} // capacity 1: something was queued that may be due first
+	added  chan struct{} // capacity 1: something was queued that may be due first
+	halted atomic.Bool
 
 	mu struct {
 		sync.Mutex
@@ -37,9 +39,13 @@ func (q *deletions) add(due time.Time, remove func()) {
 	}
 }
 
-// removeDue runs what is due at now, and returns when the next is, if there is any.
+// removeDue runs what is due at now, and returns when the next is, if there is any. What is left after
+// halt the next start removes.
 func (q *deletions) removeDue(now time.Time) (next time.Time, ok bool) {
 	for {
+		if q.halted.Load() {
+			return time.Time{}, false
+		}
 		d, due := q.pop(now)
 		if !due {
 			return d.due, d.remove != nil

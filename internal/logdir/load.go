@@ -56,7 +56,11 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	for i, d := range dirs {
 		loaders.Go(func() { l.loadDir(ctx, d, found[i]) })
 	}
-	loaders.Wait()
+	defer context.AfterFunc(ctx, func() { m.stopRecovery(dirs) })()
+	if !waitFor(ctx, &loaders) {
+		stopReporting()
+		return fmt.Errorf("%w: log directories do not answer", ctx.Err())
+	}
 	l.loadFutures(ctx, dirs, found)
 	stopReporting()
 	reporter.Wait()
@@ -69,6 +73,34 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 		return *err
 	}
 	return m.enoughOnline()
+}
+
+// stopRecovery ends the checks of logs that are under way.
+func (m *Manager) stopRecovery(dirs []*dir) {
+	for _, d := range dirs {
+		d.meter.recovery.Stop()
+	}
+}
+
+// waitFor waits for work, which ctx ends as well, and reports whether it has ended: not much later
+// than ctx at most.
+func waitFor(ctx context.Context, work *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() {
+		work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(closeGrace):
+		return false
+	}
 }
 
 // A listing is what lies in a log directory.
@@ -251,6 +283,9 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 			log, err = l.open(d, p, l.o.TopicID(p.Topic))
 		}
 	}
+	if errors.Is(err, commitlog.ErrStopped) {
+		return nil // it stays parked: not loaded
+	}
 	if isDamage(err) {
 		m.logger.Error("damaged log left out", "partition", p, "dir", at.Path, "err", err)
 		d.park(p, at.Path, err)
@@ -306,7 +341,7 @@ func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log,
 // called.
 func isDamage(err error) bool {
 	fault := vfs.FaultOf(err)
-	return fault == vfs.ValueFault || fault == vfs.FileFault ||
+	return (fault == vfs.ValueFault || fault == vfs.FileFault) && !errors.Is(err, commitlog.ErrStopped) ||
 		errors.Is(err, record.ErrCorrupt) || errors.Is(err, commitlog.ErrInconsistentTopicID)
 }
 

@@ -304,8 +304,8 @@ func TestLoadInterrupted(t *testing.T) {
 			return commitlog.DefaultConfig()
 		}})
 		wantError(t, err, context.Canceled)
-		if n := len(m.entries()); n != 1 {
-			t.Errorf("%d logs loaded, want 1", n)
+		if n := len(m.entries()); n > 1 { // the check of the first one may have ended as well
+			t.Errorf("%d logs loaded, want 1 at most", n)
 		}
 		mustClose(t, m)
 		if got := checkpointText(t, fsys, "/a", recoveryPoints); got != before {

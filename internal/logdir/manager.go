@@ -19,8 +19,8 @@ import (
 
 const unknownEpoch = checkpoint.UnknownBrokerEpoch
 
-// A Manager keeps all logs of a broker. Open, Load, Start and Close are called once each,
-// in this order, by one owner; all else is safe for concurrent use.
+// A Manager keeps all logs of a broker. Open, Load, Start, Halt and Close are called once each,
+// in this order, by one owner, Halt perhaps earlier or not at all; all else is safe for concurrent use.
 type Manager struct {
 	cfg    Config // complete
 	logger *slog.Logger
@@ -47,7 +47,8 @@ type Manager struct {
 	// tasks are the goroutines of Start, which stop ends, and those that take a failed
 	// directory offline, one for each directory at most. Close waits for all of them, and
 	// nothing joins once closing is set.
-	tasks struct {
+	halted atomic.Bool // the stop has begun
+	tasks  struct {
 		sync.Mutex
 		sync.WaitGroup
 		closing bool

@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -89,7 +90,7 @@ func (m *Manager) takeFuture(p topic.Partition) (entry, bool) {
 func (m *Manager) Move(p topic.Partition, path string) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	if m.closed {
+	if m.closed || m.halted.Load() {
 		return ErrClosed
 	}
 	target := m.onlineAt(path)
@@ -336,6 +337,9 @@ func (l *loading) loadFuture(d *dir, at FoundPartition) error {
 	log, err := m.openLog(o)
 	if err == nil && log.Offsets().End > live.log.Offsets().End {
 		err = log.TruncateTo(live.log.Offsets().End)
+	}
+	if errors.Is(err, commitlog.ErrStopped) {
+		return nil
 	}
 	if isDamage(err) {
 		m.logger.Warn("damaged copy is removed, the move begins again", "partition", p, "dir", at.Path, "err", err)

@@ -84,6 +84,9 @@ func (m *Manager) every(ctx context.Context, interval time.Duration, step func(n
 // compacted; of those that are, the cleaner does.
 func (m *Manager) retain(now time.Time) {
 	for _, e := range append(m.entries(), m.futures(nil)...) {
+		if m.halted.Load() {
+			return
+		}
 		if e.log.Config().Compact {
 			continue
 		}
@@ -108,6 +111,9 @@ func (m *Manager) retainLog(l *commitlog.Log, now time.Time) {
 // flushOverdue is the task kafka-log-flusher: it flushes logs whose flush.ms is over.
 func (m *Manager) flushOverdue(now time.Time) {
 	for p, l := range m.Logs() {
+		if m.halted.Load() {
+			return
+		}
 		if !flushIsDue(l.Config(), l.LastFlush(), now) {
 			continue
 		}
