@@ -108,11 +108,7 @@ func (m *Manager) judge(id identity) error {
 			e.Dirs = append(e.Dirs, d.found)
 		}
 	}
-	err := m.cfg.Judge(e)
-	for _, d := range m.dirs {
-		d.found.Partitions = nil // Load has them
-	}
-	return err
+	return m.cfg.Judge(e)
 }
 
 // A Fate is what becomes of a partition's directory when it is loaded.

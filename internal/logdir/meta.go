@@ -128,7 +128,9 @@ func (m *Manager) writeMeta(id identity) error {
 			d.meta.DirectoryID = uuid.New()
 		}
 		d.id, d.metaDue = d.meta.DirectoryID, !d.found.HasMeta || d.found.Meta != d.meta
-		if d.found.beforeKRaft() {
+		wait := d.found.beforeKRaft()
+		d.found.Partitions = nil // Load has the list
+		if wait {
 			continue
 		}
 		if err := m.writeDirMeta(d); err != nil {
