@@ -48,6 +48,16 @@ func (l *damageList) from(position int64) int {
 	return i
 }
 
+// with returns the damage that has an offset.
+func (l damageList) with(offset int64) (Damage, bool) {
+	for _, d := range l {
+		if d.First <= offset && offset < d.End {
+			return d, true
+		}
+	}
+	return Damage{}, false
+}
+
 // Damages returns what is in quarantine, in order. The list is not to be changed.
 func (s *Segment) Damages() []Damage {
 	if l := s.damage.Load(); l != nil {

@@ -75,6 +75,12 @@ func (sl Slice) Fd() (fd uintptr, ok bool) {
 	return sl.file.Fd()
 }
 
+// Cut returns the first size bytes of the slice, which there are, in its place.
+func (sl Slice) Cut(size int) Slice {
+	sl.size = size
+	return sl
+}
+
 // Release lets go of the file.
 func (sl Slice) Release() {
 	if sl.file != nil {

@@ -10,8 +10,9 @@ import (
 // segment if there is one. Damage in front of a good batch goes to quarantine (see Damage). Bad
 // bytes at the end are cut, cut says how many, unless tail, which may be nil, keeps them: it is told
 // the offset behind the last good batch, and returns the one behind the records that they were. Then
-// they go to quarantine as well. The .txnindex file is empty at the first call of visit, which
-// may call AppendAborted.
+// they go to quarantine as well. The transaction index is empty at the first call of visit, which may
+// call AppendAborted; what the file had is replaced at the end, but for entries whose markers would be
+// in what is damaged.
 //
 // When visit fails, its error is returned and nothing is cut. An ErrOffsetOverflow says that a
 // good batch has an offset that does not belong here; nothing is cut either. In both cases the
@@ -20,9 +21,7 @@ func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(firs
 	if s.cfg.ReadOnly {
 		return 0, ErrReadOnly
 	}
-	if err := s.resetIndexes(); err != nil {
-		return 0, err
-	}
+	s.resetIndexes()
 	f, err := s.log.acquire()
 	if err != nil {
 		return 0, err
@@ -47,11 +46,14 @@ func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(firs
 		}
 	}
 	s.bytes = 0
+	if err := s.keepTxns(list); err != nil {
+		return cut, err
+	}
 	return cut, s.finishIndexes()
 }
 
 // resetIndexes makes the caller the writer of a segment with empty indexes.
-func (s *Segment) resetIndexes() error {
+func (s *Segment) resetIndexes() {
 	s.index.Lock()
 	defer s.index.Unlock()
 	if old := s.idx.Load(); old != nil && !s.index.owned {
@@ -65,7 +67,7 @@ func (s *Segment) resetIndexes() error {
 	s.index.stored = storedEntries{}
 	s.bytes = 0
 	s.setMaxStamp(unknownMax(s.base))
-	return s.resetTxnsLocked()
+	s.holdTxnsLocked()
 }
 
 // recoverBatches returns where the file is to end, and what is damaged in front of that.

@@ -77,6 +77,8 @@ type Segment struct {
 	txns atomic.Pointer[table[AbortedTxn]] // nil: not in memory
 	// txnsProven says that txns needs no ProveTxns: this process made them of batches.
 	txnsProven atomic.Bool
+	// txnsComplete says that no aborted transaction is missing in it.
+	txnsComplete atomic.Bool
 
 	// index guards loading, replacing and storing of indexes, and adding to them. It is not
 	// held across a sync. Lock order: index, then path.
@@ -89,6 +91,7 @@ type Segment struct {
 		unsynced    bool // .index and .timeindex need a sync
 		storedTxns  int  // entries of .txnindex, once it has been read
 		txnUnsynced bool // .txnindex needs a sync
+		txnHeld     bool // .txnindex is left alone while a new one is made
 	}
 
 	// flushing is held by Flush. Lock order: flushing, then index.
@@ -167,6 +170,7 @@ func (s *Segment) begin(now time.Time) {
 	s.idx.Load().built = true
 	s.txns.Store(newTable[AbortedTxn](nil))
 	s.txnsProven.Store(true)
+	s.txnsComplete.Store(true)
 	s.index.owned, s.index.bare = true, true
 	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
 	s.healing.proven = true

@@ -1,12 +1,14 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -63,7 +65,7 @@ func (s *Segment) AppendAborted(a AbortedTxn) error {
 // storeTxnsLocked writes the transactions that are not in the file yet.
 func (s *Segment) storeTxnsLocked() (err error) {
 	txns := s.txns.Load()
-	if txns == nil || len(txns.view()) == s.index.storedTxns {
+	if txns == nil || s.index.txnHeld || len(txns.view()) == s.index.storedTxns {
 		return nil
 	}
 	f, err := s.openFile(TxnIndexFile, os.O_RDWR|os.O_CREATE)
@@ -85,26 +87,75 @@ func (s *Segment) storeTxnsLocked() (err error) {
 }
 
 // Aborted returns the transactions with records in [fetchOffset, upper) whose markers are in
-// this segment. done says that no later segment can have more of them.
+// this segment. done says that no later segment can have more of them, if the last stable offsets in
+// the index are right.
 func (s *Segment) Aborted(fetchOffset, upper int64) (list []AbortedTxn, done bool, err error) {
-	txns := s.txns.Load()
-	if txns == nil {
-		s.index.Lock()
-		txns, err = s.loadTxnsLocked()
-		s.index.Unlock()
-		if err != nil {
-			return nil, false, err
-		}
+	txns, err := s.loadTxns()
+	if err != nil {
+		return nil, false, err
 	}
 	for _, a := range txns.view() {
 		if a.LastOffset >= fetchOffset && a.FirstOffset < upper {
 			list = append(list, a)
 		}
-		if a.LastStableOffset >= upper {
-			return list, true, nil
-		}
+		done = done || a.LastStableOffset >= upper
 	}
-	return list, false, nil
+	return list, done, nil
+}
+
+func (s *Segment) loadTxns() (*table[AbortedTxn], error) {
+	if t := s.txns.Load(); t != nil {
+		return t, nil
+	}
+	s.index.Lock()
+	defer s.index.Unlock()
+	return s.loadTxnsLocked()
+}
+
+// A TxnIndexState says what a .txnindex file is worth.
+type TxnIndexState int8
+
+// A file is only made for an entry, so that none is normal, and an empty one is not.
+const (
+	TxnIndexWhole TxnIndexState = iota
+	TxnIndexMissing
+	TxnIndexEmpty
+	TxnIndexBad // something in it is no entry, or half of one
+)
+
+// StoredAborted returns what can be read of the .txnindex file, up to the first thing in it that is
+// no entry, and of entries that are not in the file yet.
+func (s *Segment) StoredAborted() ([]AbortedTxn, TxnIndexState, error) {
+	s.index.Lock()
+	defer s.index.Unlock()
+	list, state, err := s.storedAborted()
+	if t := s.txns.Load(); err == nil && t != nil && len(t.view()) > len(list) && !s.index.txnHeld {
+		list = slices.Clone(t.view())
+	}
+	return list, state, err
+}
+
+func (s *Segment) storedAborted() (list []AbortedTxn, state TxnIndexState, err error) {
+	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, TxnIndexMissing, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, 0, err
+	}
+	list, bad, err := decodeTxns(f, size/txnEntrySize, s.base)
+	switch {
+	case bad != nil || size%txnEntrySize != 0:
+		state = TxnIndexBad
+	case size == 0:
+		state = TxnIndexEmpty
+	}
+	return list, state, err
 }
 
 // CheckTxnIndex reads the .txnindex file and reports damage as a CorruptError. Recover makes
@@ -197,12 +248,66 @@ func (s *Segment) truncateTxnsLocked(offset int64) error {
 	return s.trimTxnFile(int64(s.index.storedTxns) * txnEntrySize)
 }
 
-// resetTxnsLocked empties the transaction index, whatever is in its file.
-func (s *Segment) resetTxnsLocked() error {
+// holdTxnsLocked begins a new transaction index in memory. The file stays until keepTxns, so that a
+// crash takes nothing away that cannot be made again.
+func (s *Segment) holdTxnsLocked() {
 	s.txns.Store(newTable[AbortedTxn](nil))
 	s.index.storedTxns = 0
+	s.index.txnHeld = true
 	s.txnsProven.Store(true)
-	return s.trimTxnFile(0)
+}
+
+// keepTxns ends what holdTxnsLocked began. Entries of the file whose marker would be in a damage stay:
+// nothing says that they are wrong.
+func (s *Segment) keepTxns(damages damageList) error {
+	s.index.Lock()
+	defer s.index.Unlock()
+	stored, state, err := s.storedAborted()
+	if err != nil {
+		return err
+	}
+	list := slices.Clone(s.txns.Load().view())
+	made := len(list)
+	for _, a := range stored {
+		same := func(m AbortedTxn) bool { return m.LastOffset == a.LastOffset }
+		if _, ok := damages.with(a.LastOffset); ok && plausible(a, s.base) == nil && !slices.ContainsFunc(list, same) {
+			list = append(list, a)
+		}
+	}
+	sortTxns(list)
+	s.txnsProven.Store(len(list) == made)
+	s.txnsComplete.Store(true)
+	s.index.txnHeld = false
+	s.txns.Store(newTable(list))
+	if slices.Equal(list, stored) && state != TxnIndexBad {
+		s.index.storedTxns, s.index.txnUnsynced = len(list), len(list) > 0
+		return nil
+	}
+	return s.replaceTxnsLocked(list)
+}
+
+func sortTxns(list []AbortedTxn) {
+	slices.SortFunc(list, func(a, b AbortedTxn) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
+}
+
+// replaceTxnsLocked makes the file what the list says, at once or, on a full disk, later.
+func (s *Segment) replaceTxnsLocked(list []AbortedTxn) error {
+	s.index.storedTxns = 0
+	if len(list) == 0 {
+		return s.trimTxnFile(0)
+	}
+	var b []byte
+	for _, a := range list {
+		b = a.append(b)
+	}
+	err := vfs.WriteFileAtomic(s.fs, s.Path(TxnIndexFile), b)
+	switch {
+	case err == nil:
+		s.index.storedTxns = len(list)
+	case vfs.IsFull(err):
+		err = nil
+	}
+	return err
 }
 
 func (s *Segment) trimTxnFile(size int64) (err error) {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Nothing in a .txnindex file says whether a bit of it has turned round. What it says can be held
@@ -37,9 +36,7 @@ func (s *Segment) ProveTxns(begins func(producerID, offset int64) (bool, error))
 	if err := s.wholeTxns(); err != nil {
 		return err
 	}
-	s.index.Lock()
-	txns, err := s.loadTxnsLocked()
-	s.index.Unlock()
+	txns, err := s.loadTxns()
 	if err != nil {
 		return err
 	}
@@ -75,12 +72,20 @@ func (s *Segment) wholeTxns() error {
 	return err
 }
 
-func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) error {
+// plausible finds fault with an entry of a segment for what it says itself.
+func plausible(a AbortedTxn, base int64) error {
 	switch {
-	case a.FirstOffset < 0 || a.FirstOffset >= a.LastOffset || !inRange(a.LastOffset, s.base):
+	case a.FirstOffset < 0 || a.FirstOffset >= a.LastOffset || !inRange(a.LastOffset, base):
 		return badFrame("transaction from %d to %d", a.FirstOffset, a.LastOffset)
 	case a.LastStableOffset < 0 || a.LastStableOffset > a.LastOffset+1:
 		return badFrame("last stable offset %d of the transaction that ends at %d", a.LastStableOffset, a.LastOffset)
+	}
+	return nil
+}
+
+func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) error {
+	if err := plausible(a, s.base); err != nil {
+		return err
 	}
 	if err := s.proveMarker(a); err != nil {
 		return err
@@ -95,100 +100,126 @@ func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (
 	return err
 }
 
-// proveMarker looks for the ABORT marker of a transaction.
+// DisprovesTxn reports whether the batches say that a transaction is none that this segment has an
+// ABORT marker of. What cannot be read says nothing. begins is as in ProveTxns.
+func (s *Segment) DisprovesTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) (bool, error) {
+	err := s.proveTxn(a, begins)
+	switch {
+	case isBadFrame(err):
+		return true, nil
+	case errors.Is(err, ErrCorrupt):
+		return false, nil
+	}
+	return false, err
+}
+
+// proveMarker looks for the ABORT marker of a transaction. One that cannot be read may be it.
 func (s *Segment) proveMarker(a AbortedTxn) error {
 	f, err := s.log.acquire()
 	if err != nil {
 		return err
 	}
 	defer f.release()
-	fr, err := s.locate(f, a.LastOffset, 0)
-	if err != nil && err != ErrNotFound {
+	fr, b, err := s.headAt(f, a.LastOffset)
+	if err == ErrNotFound {
+		return s.missingMarker(a)
+	}
+	if err != nil || fr.damaged {
 		return err
 	}
-	if err == ErrNotFound || fr.last != a.LastOffset || fr.magic != 2 || fr.size > maxMarker {
-		return badFrame("no marker at %d", a.LastOffset)
-	}
-	b := make(record.Batch, fr.size)
-	if _, err := f.ReadAt(b, fr.position); err != nil {
-		return err
-	}
-	if !b.IsControl() || b.ProducerID() != a.ProducerID || !isAbort(b) {
+	if fr.last != a.LastOffset || fr.magic != 2 || fr.size > maxMarker || !b.IsControl() || b.ProducerID() != a.ProducerID || !isAbort(b) {
 		return badFrame("no ABORT marker of producer %d at %d", a.ProducerID, a.LastOffset)
 	}
 	return nil
 }
 
-func isAbort(b record.Batch) bool {
-	for r, err := range b.Records() {
-		if err != nil {
-			return false
-		}
-		t, err := record.ParseControl(r.Key)
-		return err == nil && t == record.ControlAbort
+// missingMarker judges an entry whose marker would be behind the last batch.
+func (s *Segment) missingMarker(a AbortedTxn) error {
+	if _, ok := damageList(s.Damages()).with(a.LastOffset); ok {
+		return nil
 	}
-	return false
+	return badFrame("no marker at %d", a.LastOffset)
+}
+
+// headAt returns the batch that has an offset or is the first behind it: all of it if it is as small
+// as a marker, or else its header. A checksum that is wrong puts it in quarantine.
+func (s *Segment) headAt(f *openFile, offset int64) (frame, record.Batch, error) {
+	for {
+		fr, err := s.locate(f, offset, 0)
+		if err != nil || fr.damaged || fr.magic != 2 {
+			return fr, nil, err
+		}
+		ok, err := s.isSummed(f, fr)
+		if err != nil {
+			return fr, nil, err
+		}
+		if ok {
+			b := make(record.Batch, min(fr.size, maxMarker))
+			_, err := f.ReadAt(b, fr.position)
+			return fr, b, err
+		}
+		if news, err := s.prove(f, nil); err != nil || !news {
+			fr.damaged = true
+			return fr, nil, err
+		}
+	}
+}
+
+func isAbort(b record.Batch) bool {
+	t, ok := controlType(b)
+	return ok && t == record.ControlAbort
 }
 
 // TxnMayBegin reports whether a transaction of a producer may begin at an offset: a batch of it
-// does, or compaction has taken what was there.
+// does, or compaction has taken what was there, or damage.
 func (s *Segment) TxnMayBegin(producerID, offset int64) (bool, error) {
 	f, err := s.log.acquire()
 	if err != nil {
 		return false, err
 	}
 	defer f.release()
-	fr, err := s.locate(f, offset, 0)
-	if err == ErrNotFound {
+	fr, b, err := s.headAt(f, offset)
+	switch {
+	case err == ErrNotFound:
 		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if fr.base != offset {
+	case err != nil || fr.damaged:
+		return err == nil, err
+	case fr.base != offset:
 		return fr.base > offset, nil
-	}
-	var head [record.HeaderSize]byte
-	if fr.magic != 2 {
+	case fr.magic != 2:
 		return false, nil
 	}
-	if _, err := f.ReadAt(head[:], fr.position); err != nil {
-		return false, err
-	}
-	b := record.Batch(head[:])
 	return b.IsTransactional() && !b.IsControl() && b.ProducerID() == producerID, nil
 }
 
 // ReplaceAborted makes a list, ascending by last offset and made of the batches, what the .txnindex
-// file has. On a full disk the file stays as it is, and what is in memory counts. One writer at a
-// time; reading goes on.
+// file has: none is missing. On a full disk the file stays as it is, and what is in memory counts.
+// One writer at a time; reading goes on.
 func (s *Segment) ReplaceAborted(list []AbortedTxn) error {
 	if s.cfg.ReadOnly {
 		return ErrReadOnly
 	}
 	last := int64(math.MinInt64)
-	var b []byte
 	for _, a := range list {
 		if a.LastOffset <= last {
 			return fmt.Errorf("aborted transaction ends at offset %d, not behind %d", a.LastOffset, last)
 		}
 		last = a.LastOffset
-		b = a.append(b)
 	}
 	s.index.Lock()
 	defer s.index.Unlock()
 	s.txns.Store(newTable(list))
 	s.txnsProven.Store(true)
-	s.index.storedTxns = 0
-	err := vfs.WriteFileAtomic(s.fs, s.Path(TxnIndexFile), b)
-	switch {
-	case err == nil:
-		s.index.storedTxns = len(list)
-	case vfs.IsFull(err):
-		err = nil
-	}
-	return err
+	s.txnsComplete.Store(true)
+	return s.replaceTxnsLocked(list)
 }
+
+// TxnsComplete reports whether no aborted transaction is missing in the transaction index: this process
+// has made it, or looked, or VouchTxns was called.
+func (s *Segment) TxnsComplete() bool { return s.txnsComplete.Load() }
+
+// VouchTxns says that no aborted transaction is missing in the transaction index.
+func (s *Segment) VouchTxns() { s.txnsComplete.Store(true) }
 
 // IsTxnIndexDamage reports whether an error is about the bytes of a .txnindex file.
 func IsTxnIndexDamage(err error) bool {

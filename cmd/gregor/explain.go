@@ -42,7 +42,8 @@ func explainCommand() *cobra.Command {
 		Short: "Say why records of a compacted topic are kept and what will go",
 		Long: `Say, for each partition on a running broker, what is clean and what is dirty, who holds back
 what may not be cleaned yet (an open transaction, the high watermark, min.compaction.lag.ms, the
-active segment), when it is due, how far a cleaning under way is, and what the last one removed.`,
+active segment), when it is due, how far a cleaning under way is, and what the last one removed. Of
+any topic it lists transactions whose end is lost in damage; gregor topics decide ends them.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  gregor explain orders
   gregor explain __consumer_offsets --data /var/lib/gregor --json | jq '.partitions[] | select(.due)'`,

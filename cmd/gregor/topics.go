@@ -11,7 +11,7 @@ import (
 
 func topicsCommand() *cobra.Command {
 	var brokers []string
-	cmd := &cobra.Command{Use: "topics", Short: "List, create, delete, describe, alter and compact topics"}
+	cmd := &cobra.Command{Use: "topics", Short: "List, create, delete, describe, alter, compact and repair topics"}
 	brokersFlag(cmd, &brokers)
 	with := func(cmd *cobra.Command, do func(*tools.Topics) error) error {
 		t, err := tools.NewTopics(cmd.Context(), brokers, cmd.OutOrStdout())
@@ -21,7 +21,7 @@ func topicsCommand() *cobra.Command {
 		defer t.Close()
 		return do(t)
 	}
-	cmd.AddCommand(topicsList(with), topicsCreate(with), topicsDelete(with), topicsDescribe(with), topicsAlter(with), topicsClean())
+	cmd.AddCommand(topicsList(with), topicsCreate(with), topicsDelete(with), topicsDescribe(with), topicsAlter(with), topicsClean(), topicsDecide())
 	return cmd
 }
 

@@ -21,4 +21,5 @@ func (b *Broker) startCleaner() {
 		return nil
 	})
 	b.web.HandleCompaction(b.cleaner)
+	b.web.HandleTransactions(b.logs.Place)
 }

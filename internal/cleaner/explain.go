@@ -80,8 +80,18 @@ type PartitionReport struct {
 	// YoungUntil is when min.compaction.lag.ms lets go of the segment at FirstUncleanable.
 	YoungUntil *time.Time `json:"youngUntil,omitempty"`
 
+	// Undecided are transactions whose end is lost in damage.
+	Undecided []UndecidedTxn `json:"undecided,omitempty"`
+
 	Progress *ProgressReport `json:"progress,omitempty"`
 	Last     *Outcome        `json:"last,omitempty"` // since the broker started
+}
+
+// An UndecidedTxn is a transaction that may have been committed or aborted.
+type UndecidedTxn struct {
+	ProducerID  int64 `json:"producerId"`
+	FirstOffset int64 `json:"firstOffset"`
+	EndOffset   int64 `json:"endOffset"` // behind its last record
 }
 
 // An OpenTransaction holds back the last stable offset.
@@ -148,8 +158,8 @@ func (m *Manager) explain(l *commitlog.Log, dir string, now time.Time) (*Partiti
 		Segments: len(s.segments), Bytes: l.Size(),
 		LogStart: s.logStart, LastStable: s.lastStable, HighWatermark: s.highWatermark, End: s.end,
 	}
-	if !config.Compact {
-		return r, nil
+	if err := r.explainUndecided(l); err != nil || !config.Compact {
+		return r, err
 	}
 	r.CleanBytes, r.CleanableBytes, r.HeldBytes = a.cleanBytes, a.cleanableBytes, a.heldBytes
 	r.DirtyRatio, r.MinDirtyRatio, r.MissingBytes = a.ratio, config.MinCleanableRatio, a.missingBytes(config.MinCleanableRatio)
@@ -163,6 +173,14 @@ func (m *Manager) explain(l *commitlog.Log, dir string, now time.Time) (*Partiti
 	}
 	m.explainState(r, p, dir, now)
 	return r, nil
+}
+
+func (r *PartitionReport) explainUndecided(l *commitlog.Log) error {
+	list, err := l.UndecidedTxns()
+	for _, u := range list {
+		r.Undecided = append(r.Undecided, UndecidedTxn(u))
+	}
+	return err
 }
 
 // explainState adds what the Manager knows of a log.

@@ -33,11 +33,12 @@ func (r *run) mapRange(start, end int64, take func() (full bool, err error)) (fu
 		return false, nil
 	}
 	txns := newTransactions()
-	aborted, err := r.view.Aborted(start, end)
+	aborted, undecided, err := r.view.Aborted(start, end)
 	if err != nil {
 		return false, err
 	}
 	txns.add(aborted)
+	txns.undecided = undecided
 	for _, s := range r.view.Between(start, end) {
 		from, ok, err := s.Translate(start, 0)
 		if err != nil {
@@ -91,7 +92,7 @@ func (r *run) mapBatch(b record.Batch, txns *transactions) {
 		txns.marker(b)
 		return
 	}
-	if txns.data(b) {
+	if txns.isUndecided(b) || txns.data(b) {
 		return
 	}
 	r.window.add(b, 0)

@@ -130,11 +130,12 @@ func (r *run) observe(s commitlog.CleanSegment) error {
 func (r *run) lost() { r.txns.lost = true }
 
 func (r *run) rewriteSegment(s commitlog.CleanSegment) error {
-	aborted, err := r.view.Aborted(s.BaseOffset(), s.Next)
+	aborted, undecided, err := r.view.Aborted(s.BaseOffset(), s.Next)
 	if err != nil {
 		return err
 	}
 	r.txns.add(aborted)
+	r.txns.undecided = undecided
 	modified, err := s.ModTime()
 	if err != nil {
 		return err
@@ -188,6 +189,10 @@ func (r *run) judge(b *windowBatch) {
 	switch {
 	case b.IsControl():
 		r.judgeMarker(b)
+	case r.txns.isUndecided(b.Batch):
+		b.fate = fateKeep
+		r.lost()
+		r.countKept(b)
 	case r.txns.data(b.Batch):
 		b.fate = fateEmpty
 		r.countGone(b, &r.result.Aborted)

@@ -25,6 +25,10 @@ func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Ti
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(b, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
+	for _, u := range p.Undecided {
+		line("undecided", "the end of a transaction of producer %d, offsets %d to %d, is lost in damage; its records are CORRUPT_MESSAGE to readers of committed records", u.ProducerID, u.FirstOffset, u.EndOffset)
+		line("", "gregor topics decide %s-%d --producer %d --first %d {--commit|--abort}", topicName, p.Partition, u.ProducerID, u.FirstOffset)
+	}
 	if !p.Compacted {
 		line("policy", "not compacted: cleanup.policy does not have compact")
 		return

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -19,6 +20,9 @@ type transactions struct {
 	aborted map[int64]*abortedTxn
 	// committed are producers with records of a transaction that will be committed.
 	committed map[int64]bool
+	// undecided are transactions of which nobody knows what became of them: their records stay as they
+	// are, and supersede none.
+	undecided []commitlog.UndecidedTxn
 	// lost says that there may be records that nobody has seen: then every marker stays.
 	lost bool
 }
@@ -36,7 +40,7 @@ func newTransactions() *transactions {
 
 // clone returns a copy to go back to.
 func (t *transactions) clone() *transactions {
-	c := &transactions{slices.Clone(t.coming), maps.Clone(t.known), make(map[int64]*abortedTxn), maps.Clone(t.committed), t.lost}
+	c := &transactions{slices.Clone(t.coming), maps.Clone(t.known), make(map[int64]*abortedTxn), maps.Clone(t.committed), t.undecided, t.lost}
 	for id, a := range t.aborted {
 		copied := *a
 		c.aborted[id] = &copied
@@ -75,6 +79,13 @@ func (t *transactions) ongoing(producer, offset int64) *abortedTxn {
 		return nil
 	}
 	return a
+}
+
+// isUndecided reports whether a batch of records is of an undecided transaction.
+func (t *transactions) isUndecided(b record.Batch) bool {
+	return b.IsTransactional() && slices.ContainsFunc(t.undecided, func(u commitlog.UndecidedTxn) bool {
+		return u.ProducerID == b.ProducerID() && u.FirstOffset <= b.BaseOffset() && b.BaseOffset() < u.EndOffset
+	})
 }
 
 // data takes notice of a batch of records, and reports whether its transaction is aborted.

@@ -2,74 +2,360 @@ package commitlog
 
 import (
 	"errors"
+	"maps"
 	"slices"
+	"sync/atomic"
 
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
 
-// proveTxns makes sure, before a .txnindex file is used the first time, that it says what the
-// batches say. A damaged one is made anew.
-func (l *Log) proveTxns(o *Offsets, s *segment.Segment) error {
+// Before read_committed is served from a segment, its index of aborted transactions is held against
+// the batches, once: what it says, and what it leaves out (doc/decisions/0008).
+//
+//	this process made it              nothing to do
+//	the last clean stop vouches       its entries are compared with their markers
+//	otherwise                         the headers of all batches are read
+//	damage, or something is wrong     an examination (examination.go)
+
+// txnFacts are what is known of the transactions in a segment beside its index of aborted ones. But
+// for through they are immutable.
+type txnFacts struct {
+	// open are the transactions that go on behind the segment. Some may have no records in it.
+	open []segment.OpenTxn
+
+	// through is one more than the base of the last segment with the end of one that is open, 0 if
+	// nobody has looked.
+	through atomic.Int64
+
+	// settled are all transactions that ended in a damage of the segment.
+	settled []segment.OpenTxn
+}
+
+func (f *txnFacts) isNothing() bool {
+	return len(f.open) == 0 && len(f.settled) == 0
+}
+
+// A factTable has the facts of those segments that have any. It is immutable.
+type factTable map[*segment.Segment]*txnFacts
+
+// noFacts are those of most segments.
+var noFacts = new(txnFacts)
+
+func (l *Log) knownFacts(s *segment.Segment) *txnFacts {
+	if t := l.facts.Load(); t != nil {
+		if f := (*t)[s]; f != nil {
+			return f
+		}
+	}
+	return noFacts
+}
+
+// setFactsLocked keeps the facts of a segment, and of no segment that has left the log.
+func (l *Log) setFactsLocked(segments []*segment.Segment, s *segment.Segment, f *txnFacts) {
+	next := factTable{}
+	if t := l.facts.Load(); t != nil {
+		maps.Copy(next, *t)
+		maps.DeleteFunc(next, func(s *segment.Segment, _ *txnFacts) bool { return !slices.Contains(segments, s) })
+	}
+	if delete(next, s); !f.isNothing() {
+		next[s] = f
+	}
+	l.storeFacts(next)
+}
+
+func (l *Log) storeFacts(t factTable) {
+	if len(t) == 0 {
+		l.facts.Store(nil)
+		return
+	}
+	l.facts.Store(&t)
+}
+
+// noteOpenLocked notes, at the roll, which transactions go on behind the active segment.
+func (l *Log) noteOpenLocked(segments []*segment.Segment, active *segment.Segment) {
+	if !active.TxnsComplete() || len(l.mu.producers.open) == 0 {
+		return
+	}
+	f := &txnFacts{}
+	if had := l.knownFacts(active); had != noFacts {
+		f.settled = had.settled
+	}
+	f.open = l.mu.producers.openTxns()
+	l.setFactsLocked(segments, active, f)
+}
+
+func (s *ProducerState) openTxns() []segment.OpenTxn {
+	list := make([]segment.OpenTxn, len(s.open))
+	for i, p := range s.open {
+		list[i] = segment.OpenTxn{ProducerID: p.id, FirstOffset: p.txn.offset}
+	}
+	return list
+}
+
+// cutFactsLocked takes notice of a truncation.
+func (l *Log) cutFactsLocked(segments []*segment.Segment, offset int64) {
+	t := l.facts.Load()
+	if t == nil {
+		return
+	}
+	next := factTable{}
+	for s, f := range *t {
+		if !slices.Contains(segments, s) {
+			continue
+		}
+		cut := &txnFacts{
+			open:    slices.DeleteFunc(slices.Clone(f.open), func(t segment.OpenTxn) bool { return t.FirstOffset >= offset }),
+			settled: f.settled,
+		}
+		if !cut.isNothing() {
+			next[s] = cut
+		}
+	}
+	l.storeFacts(next)
+}
+
+// inherit gives the segments that a cleaning has made what was known of those that it replaces.
+func (l *Log) inheritFactsLocked(segments, cleaned, old []*segment.Segment) {
+	sum := &txnFacts{}
+	for _, s := range old {
+		f := l.knownFacts(s)
+		sum.open = append(sum.open, f.open...)
+		sum.settled = append(sum.settled, f.settled...)
+	}
+	for _, s := range cleaned {
+		l.setFactsLocked(segments, s, &txnFacts{open: sum.open, settled: sum.settled})
+	}
+}
+
+// factsAt returns what is known of segment i, whose index is right and complete then.
+func (l *Log) factsAt(o *Offsets, i int) (*txnFacts, error) {
+	s := o.segments[i]
+	if s.TxnsComplete() && s.TxnsProven() {
+		return l.knownFacts(s), nil
+	}
 	err := checkTxns(o, s)
-	if !segment.IsTxnIndexDamage(err) {
-		return err
+	wrong := segment.IsTxnIndexDamage(err)
+	switch {
+	case err != nil && !wrong:
+		return nil, err
+	case !wrong && s.TxnsComplete():
+		return l.knownFacts(s), nil
+	case !wrong:
+		if ok, err := l.scanTxns(s); ok || err != nil {
+			return l.knownFacts(s), err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.soundTxnsLocked(s)
+	return l.examineLocked(s, err)
 }
 
-// soundTxnsLocked is proveTxns for the writer.
+// soundTxnsLocked makes sure, before a transaction index is changed, that what it says is right.
 func (l *Log) soundTxnsLocked(s *segment.Segment) error {
 	err := checkTxns(l.offsets.Load(), s)
-	if !segment.IsTxnIndexDamage(err) {
-		return err
+	if segment.IsTxnIndexDamage(err) {
+		_, err = l.examineLocked(s, err)
 	}
-	return l.remakeTxnsLocked(s, err)
+	return err
 }
 
 func checkTxns(o *Offsets, s *segment.Segment) error {
 	if s.TxnsProven() {
 		return nil
 	}
-	return s.ProveTxns(func(id, offset int64) (bool, error) {
-		i := o.floor(offset)
+	return s.ProveTxns(beginsIn(o.segments))
+}
+
+// beginsIn asks the segments whether a transaction may begin at an offset.
+func beginsIn(segments []*segment.Segment) func(id, offset int64) (bool, error) {
+	return func(id, offset int64) (bool, error) {
+		i := floorSegment(segments, offset)
 		if i < 0 {
 			return true, nil // it has been deleted
 		}
-		return o.segments[i].TxnMayBegin(id, offset)
+		return segments[i].TxnMayBegin(id, offset)
+	}
+}
+
+// scanTxns compares an index with the headers of all batches. It reports whether the two agree.
+func (l *Log) scanTxns(s *segment.Segment) (bool, error) {
+	size := s.Size()
+	scan, err := s.ScanTxns(size)
+	if err != nil || !scan.Intact {
+		return false, err
+	}
+	entries, state, err := s.StoredAborted()
+	if err != nil || state == segment.TxnIndexBad || !agree(entries, &scan) {
+		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	segments := l.offsets.Load().segments
+	active := segments[len(segments)-1] == s
+	if !slices.Contains(segments, s) || !active && s.Size() != size {
+		return false, ErrSegmentsChanged
+	}
+	if !active { // of that the producers know
+		l.setFactsLocked(segments, s, &txnFacts{open: scan.Open})
+	}
+	s.VouchTxns()
+	return true, nil
+}
+
+// agree reports whether there is an entry for each ABORT marker, and nothing else but what came after
+// the scan.
+func agree(entries []segment.AbortedTxn, scan *segment.TxnScan) bool {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(a segment.AbortedTxn) bool { return a.LastOffset >= scan.End })
+	return slices.EqualFunc(entries, scan.Aborted, func(e, a segment.AbortedTxn) bool {
+		return e.LastOffset == a.LastOffset && e.ProducerID == a.ProducerID && (a.FirstOffset < 0 || e.FirstOffset <= a.FirstOffset)
 	})
 }
 
-// remakeTxnsLocked makes the .txnindex file of a segment from the batches, because of a damage.
-func (l *Log) remakeTxnsLocked(s *segment.Segment, damage error) error {
-	segments := l.offsets.Load().segments
-	i := slices.Index(segments, s)
-	if i < 0 || l.Failed() != nil {
-		return damage
+// transactions returns what read_committed must know of the offsets [start, upper), which are in
+// segments i to j: transactions that are aborted, and such that nobody knows of.
+func (l *Log) transactions(o *Offsets, i, j int, start, upper int64) (aborted []segment.AbortedTxn, undecided []UndecidedTxn, err error) {
+	for {
+		aborted, undecided, err = l.transactionsNow(o, i, j, start, upper)
+		if err != errFactsChanged {
+			return aborted, undecided, err
+		}
 	}
-	l.logger.Error("index of aborted transactions is made from the batches again", "partition", l.partition, "err", damage)
-	state, err := l.replayProducers(segments[:i], segments[0].BaseOffset(), s.BaseOffset())
+}
+
+func (l *Log) transactionsNow(o *Offsets, i, j int, start, upper int64) (aborted []segment.AbortedTxn, undecided []UndecidedTxn, err error) {
+	last := j
+	for k := i; k <= last; k++ {
+		f, err := l.factsAt(o, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		more, _, err := o.segments[k].Aborted(start, upper)
+		if err != nil {
+			return nil, nil, err
+		}
+		aborted = append(aborted, more...)
+		if k <= j && len(f.open) > 0 {
+			end, err := l.endOfOpen(o, k, f, upper)
+			if err != nil {
+				return nil, nil, err
+			}
+			last = max(last, end)
+		}
+	}
+	lost, err := l.lostTransactions() // last of all: who looked at a segment may have added to it
+	if err != nil {
+		return nil, nil, err
+	}
+	aborted, undecided = lost.between(start, upper, aborted)
+	return aborted, undecided, nil
+}
+
+// endOfOpen returns the index of the last segment that has the end of a transaction with records in
+// segment i below upper.
+func (l *Log) endOfOpen(o *Offsets, i int, f *txnFacts, upper int64) (int, error) {
+	pending := map[int64]int64{} // first offsets by producer
+	for _, t := range f.open {
+		if t.FirstOffset < min(upper, o.LastStable) { // others are not read yet
+			pending[t.ProducerID] = t.FirstOffset
+		}
+	}
+	if len(pending) == 0 {
+		return i, nil
+	}
+	if through := f.through.Load(); through > 0 {
+		return max(i, o.floor(through-1)), nil
+	}
+	all := len(pending) == len(f.open)
+	k := i
+	for len(pending) > 0 && k+1 < len(o.segments) {
+		k++
+		if err := l.dropEnded(o, k, pending); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case len(pending) > 0:
+		return k, l.noteEndless(o, i, pending)
+	case all:
+		f.through.Store(o.segments[k].BaseOffset() + 1)
+	}
+	return k, nil
+}
+
+// errFactsChanged says that something was found out about a segment.
+var errFactsChanged = errors.New("transactions have become undecided")
+
+// noteEndless deals with transactions that begin in segment i and have no end anywhere, though they are
+// not open: what had it is lost. In a compacted log a marker may have gone before its records.
+func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, had := o.segments[i], l.knownFacts(o.segments[i])
+	segments := l.offsets.Load().segments
+	if i+1 == len(o.segments) || !slices.Contains(segments, s) {
+		return nil
+	}
+	lost, err := l.lostTransactionsLocked()
 	if err != nil {
 		return err
 	}
-	var list []segment.AbortedTxn
-	for located, err := range s.Batches(0, s.Size()) {
-		if errors.Is(err, record.ErrCorrupt) {
-			break // nobody reads behind it
+	f := &txnFacts{settled: had.settled}
+	var undecided []UndecidedTxn
+	for _, t := range had.open {
+		u := UndecidedTxn{t.ProducerID, t.FirstOffset, o.segments[i+1].BaseOffset()}
+		if _, endless := pending[t.ProducerID]; !endless || l.mu.producers.isOpen(t.ProducerID, t.FirstOffset) {
+			f.open = append(f.open, t)
+			continue
 		}
+		noted, hasNote := lost.find(u)
+		w := txnWitnesses{outcome: txnEnded, complete: l.config.Load().Compact, noted: hasNote, note: noted}
+		if w.verdict() == verdictUndecided {
+			undecided = append(undecided, u)
+		}
+	}
+	if len(f.open) == len(had.open) {
+		return nil
+	}
+	if err := l.noteLostLocked(undecided, nil, nil); err != nil {
+		return err
+	}
+	l.setFactsLocked(segments, s, f)
+	return errFactsChanged
+}
+
+// dropEnded takes the producers out of a set whose transactions end in segment k.
+func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
+	f, err := l.factsAt(o, k)
+	if err != nil {
+		return err
+	}
+	for _, t := range f.settled {
+		if first, ok := pending[t.ProducerID]; ok && t.FirstOffset <= first {
+			delete(pending, t.ProducerID)
+		}
+	}
+	s := o.segments[k]
+	if err := dropIndexed(s, pending); err != nil {
+		return err
+	}
+	return s.Headers(0, s.Size(), func(h segment.Header) bool {
+		if h.Control {
+			delete(pending, h.ProducerID)
+		}
+		return len(pending) > 0
+	})
+}
+
+// dropIndexed takes out those that are in the index of a segment. Their markers may be damaged.
+func dropIndexed(s *segment.Segment, pending map[int64]int64) error {
+	for id, first := range pending {
+		list, _, err := s.Aborted(first, first+1)
 		if err != nil {
 			return err
 		}
-		b := located.Batch
-		if b.ProducerID() < 0 {
-			continue
-		}
-		t, ended := state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, located.Position})
-		if ended && t.Aborted {
-			list = append(list, state.aborted(t))
+		if slices.ContainsFunc(list, func(a segment.AbortedTxn) bool { return a.ProducerID == id }) {
+			delete(pending, id)
 		}
 	}
-	return s.ReplaceAborted(list)
+	return nil
 }

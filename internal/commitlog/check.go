@@ -75,8 +75,9 @@ func (l *Log) checkProducersLocked(o *Offsets) error {
 	if end := l.mu.producers.end; end != o.End {
 		return fmt.Errorf("producer state ends at %d, the log at %d", end, o.End)
 	}
-	if len(l.Quarantine()) > 0 {
-		return nil // what there was to compare with may be damaged
+	lost, err := l.lostTransactionsLocked()
+	if err != nil || len(lost.list) > 0 || len(l.Quarantine()) > 0 {
+		return err // what there was to compare with may be damaged
 	}
 	first := o.segments[0].BaseOffset()
 	replayed := newProducerState(first)

@@ -19,6 +19,7 @@ type CleanView struct {
 	Segments []CleanSegment
 
 	log         *Log
+	offsets     *Offsets
 	truncations int
 	producers   map[int64]producerEnd
 }
@@ -47,6 +48,7 @@ func (l *Log) CleanView() *CleanView {
 		LogStart: o.LogStart, LastStable: o.LastStable, HighWatermark: o.HighWatermark, End: o.End,
 		Segments:    o.CleanSegments(),
 		log:         l,
+		offsets:     o,
 		truncations: l.mu.truncations,
 		producers:   l.mu.producers.ends(),
 	}
@@ -109,18 +111,11 @@ func (v *CleanView) EndsProducer(id int64, epoch int16, lastOffset int64, contro
 
 // Aborted returns the aborted transactions that may have records in [start, end), in the order
 // of their markers.
-func (v *CleanView) Aborted(start, end int64) (list []segment.AbortedTxn, err error) {
-	for _, s := range v.Between(start, v.End+1) {
-		more, done, err := s.Aborted(start, end)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, more...)
-		if done {
-			break
-		}
-	}
-	return slices.Clip(list), nil
+// Undecided are those of which nobody knows.
+func (v *CleanView) Aborted(start, end int64) (list []segment.AbortedTxn, undecided []UndecidedTxn, err error) {
+	i, j := max(0, v.offsets.floor(start)), max(0, v.offsets.floor(end-1))
+	list, undecided, err = v.log.transactions(v.offsets, i, j, start, end)
+	return slices.Clip(list), undecided, err
 }
 
 // pins keep the files of segments that have left the log until no view needs them.

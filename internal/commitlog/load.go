@@ -205,13 +205,14 @@ func (l *Log) start(r *recovery) error {
 
 	l.flush.recoveryPoint.Store(r.point)
 	l.flush.lastFlush.Store(l.now().UnixMilli())
+	r.producers.doubts, r.producers.lost = nil, nil // what is appended from now on is not theirs
 	l.mu.producers, l.mu.dataEnd = r.producers, r.end
 	next := l.mu.slab.next()
 	*next = Offsets{LogStart: logStart, segments: r.segments}
 	next.end = position{r.end, active, active.Size()}
 	next.highWatermark = position{offset: logStart}
 	l.settleLocked(next)
-	return nil
+	return l.dropFound(r.segments)
 }
 
 // openSegments opens what the directory has, ascending, and lists index files without a .log

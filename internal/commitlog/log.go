@@ -117,6 +117,12 @@ type Log struct {
 	// all: whoever loads it may read every byte it names.
 	offsets atomic.Pointer[Offsets]
 
+	// facts are what is known of transactions, beside the indexes of aborted ones; nil for nothing.
+	// Who changes it holds mu.
+	facts atomic.Pointer[factTable]
+	// lost are transactions whose end is lost; nil until the file is read. Who changes it holds mu.
+	lost atomic.Pointer[lostTxns]
+
 	epochs *EpochCache
 	flush  flusher
 	pins   pins

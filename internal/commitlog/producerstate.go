@@ -29,6 +29,12 @@ type ProducerState struct {
 	// offset: read_committed must not see past their beginning.
 	ended []CompletedTxn
 
+	// doubts are transactions whose end may be in a damage. They are in nobody's way.
+	doubts []doubt
+
+	// lost are transactions that are known to have lost their end; nil for none.
+	lost *lostTxns
+
 	// end is the first offset the state does not cover.
 	end int64
 }
@@ -191,11 +197,24 @@ func (s *ProducerState) apply(b record.Batch, m endTxn, at position) (CompletedT
 		p = &producer{id: b.ProducerID(), epoch: b.ProducerEpoch(), coordinatorEpoch: -1, txn: noPosition}
 		s.producers[p.id] = p
 	}
+	s.endLost(b.BaseOffset())
+	d := s.pending(p.id)
 	p.setEpoch(b.ProducerEpoch())
 	p.lastTimestamp = b.MaxTimestamp()
 	if b.IsControl() {
 		p.coordinatorEpoch = m.coordinatorEpoch
+		if d != nil {
+			return s.endDoubt(p, d, m.abort, b)
+		}
 		return s.endTxn(p, m.abort, b.LastOffset())
+	}
+	if d != nil {
+		switch d.outcome = d.afterData(b.ProducerEpoch(), b.IsTransactional(), b.BaseSequence()); d.outcome {
+		case txnOngoing:
+			s.resume(p, d)
+		case txnPending:
+			d.bridged = true
+		}
 	}
 	p.add(producerBatch{b.LastSequence(), b.LastOffsetDelta(), b.LastOffset(), b.MaxTimestamp()})
 	if b.IsTransactional() && p.txn.offset < 0 {
@@ -214,6 +233,16 @@ func (s *ProducerState) endTxn(p *producer, abort bool, markerOffset int64) (Com
 	s.open = slices.Delete(s.open, i, i+1)
 	p.txn = noPosition
 	return t, true
+}
+
+// endDoubt is endTxn for a producer that has a transaction in doubt.
+func (s *ProducerState) endDoubt(p *producer, d *doubt, abort bool, b record.Batch) (CompletedTxn, bool) {
+	d.outcome, d.marker = d.afterMarker(b.ProducerEpoch(), abort), b.LastOffset()
+	t, ended := s.endTxn(p, abort, b.LastOffset())
+	if !ended && d.outcome != txnEnded {
+		t, ended = CompletedTxn{p.id, d.first.offset, b.LastOffset(), abort, d.first}, true
+	}
+	return t, ended
 }
 
 func (s *ProducerState) insertOpen(p *producer) {

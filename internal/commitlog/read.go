@@ -1,7 +1,9 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -68,7 +70,7 @@ func (l *Log) read(o *Offsets, start int64, maxBytes int, upTo Isolation, minOne
 			r.Slice.Release()
 			r.Slice = segment.Slice{}
 		} else if upTo == ReadCommitted {
-			r.Aborted, err = l.aborted(o, i, start, r.Slice)
+			err = l.decide(o, i, start, &r)
 		}
 		return r, err
 	}
@@ -94,10 +96,15 @@ func (l *Log) locate(o *Offsets, limit position) (position, error) {
 	return o.end, nil // no batch at or above it: all there is lies below
 }
 
-// aborted collects the aborted transactions for a slice of segment i that was read from
-// start on.
-func (l *Log) aborted(o *Offsets, i int, start int64, slice segment.Slice) ([]segment.AbortedTxn, error) {
-	upper, ok := o.segments[i].UpperBound(slice.Position(), slice.Size())
+// errUndecided: it cannot be told whether records were committed.
+var errUndecided = errors.New("transaction is undecided: its marker is damaged")
+
+// decide says which transactions with records in the slice, read from start on of segment i, are
+// aborted, and cuts the slice in front of the first record of one that is undecided. A slice that
+// begins with such a record is an error, as if it was damaged.
+func (l *Log) decide(o *Offsets, i int, start int64, r *ReadResult) error {
+	s := o.segments[i]
+	upper, ok := s.UpperBound(r.Slice.Position(), r.Slice.Size())
 	switch {
 	case ok:
 	case i+1 < len(o.segments):
@@ -105,19 +112,36 @@ func (l *Log) aborted(o *Offsets, i int, start int64, slice segment.Slice) ([]se
 	default:
 		upper = o.End
 	}
-	var list []segment.AbortedTxn
-	for ; i < len(o.segments); i++ {
-		if err := l.proveTxns(o, o.segments[i]); err != nil {
-			return nil, fmt.Errorf("%v: %w", l.partition, err)
+	aborted, undecided, err := l.transactions(o, i, i, start, upper)
+	if err == nil && len(undecided) > 0 {
+		r.Slice, err = cutUndecided(s, r.Slice, start, undecided)
+	}
+	if err != nil {
+		r.Slice.Release()
+		r.Slice = segment.Slice{}
+		return fmt.Errorf("%v: %w", l.partition, err)
+	}
+	r.Aborted = aborted
+	return nil
+}
+
+func cutUndecided(s *segment.Segment, slice segment.Slice, start int64, undecided []UndecidedTxn) (segment.Slice, error) {
+	first := segment.Header{Position: -1}
+	err := s.Headers(slice.Position(), slice.Position()+int64(slice.Size()), func(h segment.Header) bool {
+		if h.Transactional && !h.Control && h.Last >= start && slices.ContainsFunc(undecided, func(u UndecidedTxn) bool {
+			return u.ProducerID == h.ProducerID && h.First >= u.FirstOffset && h.First < u.EndOffset
+		}) {
+			first = h
 		}
-		more, done, err := o.segments[i].Aborted(start, upper)
-		if err != nil {
-			return nil, fmt.Errorf("%v: %w", l.partition, err)
-		}
-		list = append(list, more...)
-		if done {
-			break
+		return first.Position < 0
+	})
+	switch {
+	case err != nil || first.Position < 0:
+		return slice, err
+	case first.Position == slice.Position():
+		return slice, &segment.CorruptError{
+			Path: s.Path(segment.LogFile), Position: first.Position, Offset: first.First, Err: errUndecided, End: first.Last + 1,
 		}
 	}
-	return list, nil
+	return slice.Cut(int(first.Position - slice.Position())), nil
 }

@@ -31,6 +31,8 @@ type recovery struct {
 	tail      bool  // the last segment ends with bad bytes, which stay
 	bad       bool  // the last segment that was checked ends with bad bytes
 
+	recovered int64 // base of the first segment that was checked, or -1
+
 	producers *ProducerState
 	end       int64 // the log end
 
@@ -41,7 +43,7 @@ func (r *recovery) run() error {
 	for _, s := range r.segments {
 		s.OnDamage(r.log.noteDamage)
 	}
-	r.front, r.begins = -1, false
+	r.front, r.begins, r.recovered = -1, false, -1
 	if err := r.dropCopies(); err != nil {
 		return err
 	}
@@ -61,7 +63,10 @@ func (r *recovery) run() error {
 	if err != nil {
 		return err
 	}
-	return r.quarantine()
+	if err := r.quarantine(); err != nil || r.recovered < 0 {
+		return err
+	}
+	return r.decideTransactions(r.recovered)
 }
 
 // anew begins a log that has no segment where its end is proven to be.
@@ -140,6 +145,7 @@ func (r *recovery) check() error {
 	l := r.log
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	i := max(0, floorSegment(r.segments, r.point))
+	r.recovered = r.segments[i].BaseOffset()
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.segments[i].BaseOffset() + 1)
@@ -165,6 +171,9 @@ func (r *recovery) check() error {
 		}
 		if r.isHole(i) {
 			r.losses.add(r.end, s.BaseOffset(), errLost)
+		}
+		if base := s.BaseOffset(); i > 0 && base > r.end && r.losses.touch(r.end, base) {
+			r.producers.damaged(goneStretch(r.end, base), nil)
 		}
 		if cut, err = r.recoverSegment(i, count); err != nil {
 			return err
@@ -243,8 +252,15 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		return 0, err
 	}
 	at := position{segment: s}
+	lost, err := r.beginLosses(s)
+	if err != nil {
+		return 0, err
+	}
 	cut, err = s.Recover(func(found segment.Located) error {
 		b := found.Batch
+		if err := lost.before(found, r.end); err != nil {
+			return err
+		}
 		r.noteEpoch(b)
 		at.offset, at.pos = b.BaseOffset(), found.Position
 		if err := r.noteProducer(b, at); err != nil {
@@ -263,7 +279,11 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	for _, d := range s.Damages() {
 		r.end = max(r.end, d.End)
 	}
+	if err := lost.atEnd(); err != nil {
+		return 0, err
+	}
 	r.producers.end = max(r.producers.end, r.end)
+	l.setFactsLocked(r.segments, s, &txnFacts{open: r.producers.openTxns()})
 	return cut, nil
 }
 
@@ -362,11 +382,15 @@ func (r *recovery) noteProducer(b record.Batch, at position) error {
 		return nil
 	}
 	t, ended := r.producers.apply(b, parseEndTxn(b), at)
+	return r.noteEnd(at.segment, t, ended)
+}
+
+func (r *recovery) noteEnd(s *segment.Segment, t CompletedTxn, ended bool) error {
 	if !ended {
 		return nil
 	}
 	if t.Aborted {
-		if err := at.segment.AppendAborted(r.producers.aborted(t)); err != nil {
+		if err := s.AppendAborted(r.producers.aborted(t)); err != nil {
 			return err
 		}
 	}
@@ -416,12 +440,16 @@ func (l *Log) replayProducers(segments []*segment.Segment, logStart, end int64) 
 	if err != nil {
 		return nil, err
 	}
+	if state.lost, err = l.lostTransactionsLocked(); err != nil {
+		return nil, err
+	}
 	for i := max(0, floorSegment(segments, state.end)); i < len(segments) && state.end < end; i++ {
 		if err := replaySegment(state, segments[i], end); err != nil {
 			return nil, fmt.Errorf("%v: %w", l.partition, err)
 		}
 	}
 	state.end = end
+	state.endLost(end)
 	return state, nil
 }
 
@@ -434,25 +462,32 @@ func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
 	if err != nil || !ok {
 		return err
 	}
-	for located, err := range s.Batches(from.Position, s.Size()) {
-		if errors.Is(err, record.ErrCorrupt) {
-			return nil // what readers of the range will be told
-		}
-		if err != nil {
-			return err
-		}
+	aborted, _, err := s.StoredAborted()
+	if err != nil {
+		return err
+	}
+	return walkProducers(s, from.Position, func(located segment.Located) bool {
 		b := located.Batch
 		if b.BaseOffset() >= end {
-			break
+			return false
 		}
-		if b.ProducerID() >= 0 && b.LastOffset() >= state.end && b.Verify() == nil {
+		if b.ProducerID() >= 0 && b.LastOffset() >= state.end {
 			if t, ended := state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, located.Position}); ended {
 				state.complete(t)
 			}
 		}
 		state.end = max(state.end, b.NextOffset())
-	}
-	return nil
+		return true
+	}, func(d segment.Damage) error {
+		if d.End <= state.end || d.First >= end {
+			return nil
+		}
+		t, ended, err := state.lostIn(s, d, aborted)
+		if ended {
+			state.complete(t)
+		}
+		return err
+	})
 }
 
 // resetProducersLocked makes the producer state that of the log end, after a truncation
@@ -470,6 +505,7 @@ func (l *Log) resetProducersLocked(next *Offsets) error {
 	if err != nil {
 		return err
 	}
+	state.doubts, state.lost = nil, nil
 	l.mu.producers = state
 	again := l.nextLocked()
 	l.settleLocked(again)

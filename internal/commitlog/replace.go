@@ -156,6 +156,7 @@ func (l *Log) publish(cleaned, old []*segment.Segment) error {
 	}
 	l.mu.trail.clear()
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(old, s) })
+	l.inheritFactsLocked(next.segments, cleaned, old)
 	l.settleLocked(next)
 	for _, s := range old {
 		if slices.ContainsFunc(cleaned, func(c *segment.Segment) bool { return c.BaseOffset() == s.BaseOffset() }) {

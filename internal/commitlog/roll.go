@@ -143,6 +143,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	next := l.nextLocked()
 	next.segments = append(slices.Clip(old.segments), s)
 	next.end = position{old.End, s, 0}
+	l.noteOpenLocked(next.segments, old.active())
 	l.settleLocked(next)
 	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
 	l.mu.bare = true

@@ -95,7 +95,11 @@ func (l *Log) truncateLocked(offset int64) error {
 	}
 	l.voidSyncsLocked(l.mu.dataEnd)
 	l.startSegmentLocked(l.config.Load())
-	if err := l.resetProducersLocked(next); err != nil || !l.losesEndLocked(active, offset) {
+	l.cutFactsLocked(next.segments, offset)
+	if err := l.resetProducersLocked(next); err != nil {
+		return err
+	}
+	if err := l.cutLostLocked(offset, l.mu.producers); err != nil || !l.losesEndLocked(active, offset) {
 		return err
 	}
 	// What comes next goes to another segment: only between two of them a loss is known as one. A
@@ -214,6 +218,12 @@ func (l *Log) restartLocked(base, logStart int64) error {
 		return err
 	}
 	l.voidSyncsLocked(base)
+	l.facts.Store(nil)
+	if l.lost.Load() != nil { // else who reads the file finds that it is of other records
+		if err := l.cutLostLocked(0, nil); err != nil {
+			return err
+		}
+	}
 	l.mu.unsynced = nil
 	l.epochs.clear()
 	l.mu.producers, l.mu.dataEnd = newProducerState(base), base

@@ -1,0 +1,318 @@
+package commitlog
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// An examination finds out, batch by batch, which transactions were aborted in a segment that has
+// damage in it, or whose index of aborted transactions is not what it should be.
+type examination struct {
+	log      *Log
+	segments []*segment.Segment
+	i        int
+	s        *segment.Segment
+	live     *ProducerState // of the log end
+
+	// complete says that an index that looks whole has all that was aborted up to the last stop.
+	// After an unclean one that is only so for what was on the disk.
+	complete bool
+
+	state  *ProducerState
+	first  int                  // of state.doubts that this segment has raised
+	stored []segment.AbortedTxn // entries of the index that no batch disproves
+	made   []segment.AbortedTxn // entries by the markers of the segment
+	mended map[int64]int64      // offsets in damage where batches are known: who was aborted there, or -1
+	facts  txnFacts
+
+	undecided, aborted, proven []UndecidedTxn // to be noted, and not to be noted any more
+}
+
+// errIncomplete: the markers and the index do not agree.
+var errIncomplete = errors.New("it does not have the transactions that the markers say were aborted")
+
+// examineLocked makes the transaction index of a segment what the batches say, and returns what else
+// there is to know. damage is what is wrong with the index, or nil.
+func (l *Log) examineLocked(s *segment.Segment, damage error) (*txnFacts, error) {
+	segments := l.offsets.Load().segments
+	i := slices.Index(segments, s)
+	switch {
+	case i < 0:
+		return nil, ErrSegmentsChanged
+	case l.Failed() != nil:
+		return nil, cmp.Or(damage, l.Failed())
+	case s.TxnsComplete() && s.TxnsProven():
+		return l.knownFacts(s), nil // somebody else was here
+	}
+	had, _, err := s.StoredAborted()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.examine(segments, i, l.mu.producers, true); err != nil {
+		return nil, err
+	}
+	if damage == nil {
+		damage = errIncomplete
+	}
+	if has, _, err := s.StoredAborted(); err != nil || !slices.Equal(has, had) {
+		l.logger.Error("index of aborted transactions was made from the batches again", "partition", l.partition, "segment", s.BaseOffset(), "err", cmp.Or(err, damage))
+	}
+	return l.knownFacts(s), nil
+}
+
+// examine is for the writer.
+func (l *Log) examine(segments []*segment.Segment, i int, live *ProducerState, complete bool) error {
+	e := &examination{log: l, segments: segments, i: i, s: segments[i], live: live, complete: complete, mended: map[int64]int64{}}
+	if err := e.read(); err != nil {
+		return err
+	}
+	if err := e.readOn(); err != nil {
+		return err
+	}
+	list := e.merged()
+	if err := e.settle(list); err != nil {
+		return err
+	}
+	if err := e.s.ReplaceAborted(list); err != nil {
+		return l.spare("write index of aborted transactions", err)
+	}
+	if i == len(segments)-1 {
+		e.facts.open = nil // the producers know
+	}
+	l.setFactsLocked(segments, e.s, &e.facts)
+	return nil
+}
+
+// read goes through the segment.
+func (e *examination) read() (err error) {
+	if e.state, err = e.log.replayProducers(e.segments[:e.i], e.segments[0].BaseOffset(), e.s.BaseOffset()); err != nil {
+		return err
+	}
+	e.first = len(e.state.doubts)
+	if err := e.readStored(); err != nil {
+		return err
+	}
+	err = walkProducers(e.s, 0, func(l segment.Located) bool {
+		if b := l.Batch; b.ProducerID() >= 0 {
+			e.note(e.state.apply(b, parseEndTxn(b), position{b.BaseOffset(), e.s, l.Position}))
+		}
+		return true
+	}, func(d segment.Damage) error {
+		remains, err := e.s.Remains(d)
+		if b := remains.Batch; b != nil {
+			e.mended[b.LastOffset()] = -1
+			if m := parseEndTxn(b); m.valid && m.abort {
+				e.mended[b.LastOffset()] = b.ProducerID()
+			}
+		}
+		if err == nil {
+			var t CompletedTxn
+			var ended bool
+			t, ended, err = e.state.lostIn(e.s, d, e.stored)
+			e.note(t, ended)
+		}
+		return err
+	})
+	e.facts.open = e.state.openTxns()
+	return err
+}
+
+func (e *examination) note(t CompletedTxn, ended bool) {
+	if ended && t.Aborted {
+		e.made = append(e.made, e.state.aborted(t))
+	}
+}
+
+// readStored takes the entries of the index that may be right.
+func (e *examination) readStored() error {
+	stored, state, err := e.s.StoredAborted()
+	if err != nil {
+		return err
+	}
+	begins := beginsIn(e.segments)
+	for _, a := range stored {
+		wrong, err := e.s.DisprovesTxn(a, begins)
+		if err != nil {
+			return err
+		}
+		if !wrong {
+			e.stored = append(e.stored, a)
+		}
+	}
+	whole := state == segment.TxnIndexWhole || state == segment.TxnIndexMissing
+	e.complete = e.complete && whole && len(e.stored) == len(stored)
+	return nil
+}
+
+// readOn looks behind the segment for what becomes of transactions whose end may be in its damage.
+func (e *examination) readOn() error {
+	for _, s := range e.segments[e.i+1:] {
+		if !slices.ContainsFunc(e.state.doubts[e.first:], func(d doubt) bool { return d.outcome == txnPending }) {
+			return nil
+		}
+		stored, _, err := s.StoredAborted()
+		if err != nil {
+			return err
+		}
+		err = walkProducers(s, 0, func(l segment.Located) bool {
+			if b := l.Batch; b.ProducerID() >= 0 {
+				e.state.apply(b, parseEndTxn(b), position{b.BaseOffset(), s, l.Position})
+			}
+			return true
+		}, func(d segment.Damage) error {
+			_, _, err := e.state.lostIn(s, d, stored)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged returns what the index is to have: what the markers say, and of what it has what they do
+// not contradict.
+func (e *examination) merged() []segment.AbortedTxn {
+	list := slices.Clone(e.made)
+	for _, a := range e.stored {
+		at := func(m segment.AbortedTxn) bool { return m.LastOffset == a.LastOffset }
+		if m, known := e.mended[a.LastOffset]; known && m != a.ProducerID {
+			continue
+		}
+		if !slices.ContainsFunc(e.made, at) {
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, func(a, b segment.AbortedTxn) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
+	for _, a := range e.made {
+		e.complete = e.complete && slices.ContainsFunc(e.stored, func(s segment.AbortedTxn) bool {
+			return s.LastOffset == a.LastOffset && s.ProducerID == a.ProducerID
+		})
+	}
+	return list
+}
+
+// settle decides about the transactions that are in doubt, and notes those that stay so.
+func (e *examination) settle(list []segment.AbortedTxn) error {
+	lost, err := e.log.lostTransactionsLocked()
+	if err != nil {
+		return err
+	}
+	for i := range e.state.doubts[e.first:] {
+		d := &e.state.doubts[e.first+i]
+		covered, err := e.covered(d, list)
+		if err != nil {
+			return err
+		}
+		noted, hasNote := lost.find(d.undecided())
+		w := txnWitnesses{
+			outcome: d.outcome, indexed: covered, complete: e.complete && lost.sound && !d.gone, noted: hasNote, note: noted,
+			open: e.live.isOpen(d.producerID, d.first.offset),
+		}
+		e.decide(d, w.verdict(), w.indexed)
+		if w.outcome == txnCommitted {
+			e.proven = append(e.proven, d.undecided())
+		}
+	}
+	return e.log.noteLostLocked(e.undecided, e.aborted, e.proven)
+}
+
+func (d *doubt) undecided() UndecidedTxn {
+	return UndecidedTxn{d.producerID, d.first.offset, d.lostEnd}
+}
+
+// covered reports whether an index of aborted transactions has one.
+func (e *examination) covered(d *doubt, list []segment.AbortedTxn) (bool, error) {
+	has := func(a segment.AbortedTxn) bool {
+		return a.ProducerID == d.producerID && a.FirstOffset <= d.first.offset && a.LastOffset >= d.lostFirst
+	}
+	if slices.ContainsFunc(list, has) || d.outcome == txnPending {
+		return slices.ContainsFunc(list, has), nil
+	}
+	for _, s := range e.segments[e.i+1:] { // its marker is in one of these
+		if stored, _, err := s.StoredAborted(); err != nil || slices.ContainsFunc(stored, has) {
+			return err == nil, err
+		}
+		if s.BaseOffset() > d.marker {
+			break
+		}
+	}
+	return false, nil
+}
+
+func (e *examination) decide(d *doubt, v txnVerdict, indexed bool) {
+	f := &e.facts
+	elsewhere := v == verdictAborted && indexed && d.marker >= e.end() // its entry is with its marker
+	if v == verdictOpen || elsewhere {
+		f.open = append(f.open, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
+		return
+	}
+	f.settled = append(f.settled, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
+	switch v {
+	case verdictAborted:
+		if indexed {
+			e.proven = append(e.proven, d.undecided())
+		} else {
+			e.aborted = append(e.aborted, d.undecided()) // no index says so
+		}
+	case verdictUndecided:
+		e.undecided = append(e.undecided, d.undecided())
+	}
+}
+
+// end returns the offset behind the segment.
+func (e *examination) end() int64 {
+	if e.i+1 < len(e.segments) {
+		return e.segments[e.i+1].BaseOffset()
+	}
+	return math.MaxInt64
+}
+
+// isOpen reports whether a producer has a transaction open that begins at an offset, or in front.
+func (s *ProducerState) isOpen(producerID, first int64) bool {
+	p := s.producers[producerID]
+	return p != nil && p.txn.offset >= 0 && p.txn.offset <= first
+}
+
+// txnWitnesses are what is known of a transaction whose marker may be in a damage.
+type txnWitnesses struct {
+	outcome  txnOutcome // by the batches behind the damage
+	indexed  bool       // an index of aborted transactions has it
+	complete bool       // and would have it if it was aborted
+	open     bool       // the producer state at the log end has it open
+	noted    bool       // it was undecided before
+	note     checkpoint.TransactionOutcome
+}
+
+// A txnVerdict is what readers of committed records are told of a transaction.
+type txnVerdict int8
+
+const (
+	verdictOpen txnVerdict = iota // it goes on behind the damage
+	verdictCommitted
+	verdictAborted
+	verdictUndecided
+)
+
+// verdict decides. Proofs come first, then what the operator said, and last that an index which had
+// been written to the end says nothing of it.
+func (w txnWitnesses) verdict() txnVerdict {
+	switch {
+	case w.outcome == txnOngoing && !w.noted, w.outcome == txnPending && w.open:
+		return verdictOpen
+	case w.outcome == txnAborted, w.indexed:
+		return verdictAborted
+	case w.outcome == txnCommitted, w.noted && w.note == checkpoint.Commit:
+		return verdictCommitted
+	case w.noted && w.note == checkpoint.Abort:
+		return verdictAborted
+	case w.complete && !w.noted:
+		return verdictCommitted
+	}
+	return verdictUndecided
+}

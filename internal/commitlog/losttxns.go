@@ -1,0 +1,308 @@
+package commitlog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// An UndecidedTxn is a transaction whose marker is lost in damage, and of which nothing tells whether
+// it was committed. Readers of committed records get an error that matches segment.ErrCorrupt for its
+// records, which begin at FirstOffset and end below EndOffset; records of others in between are read.
+type UndecidedTxn struct {
+	ProducerID  int64
+	FirstOffset int64
+	EndOffset   int64 // behind the damage with the marker
+}
+
+// aborted is what readers are told when it counts as aborted.
+func (u UndecidedTxn) aborted() segment.AbortedTxn {
+	return segment.AbortedTxn{ProducerID: u.ProducerID, FirstOffset: u.FirstOffset, LastOffset: u.EndOffset - 1, LastStableOffset: u.FirstOffset}
+}
+
+// ErrNotUndecided refuses the decision about a transaction that is not undecided.
+var ErrNotUndecided = errors.New("no undecided transaction of the producer begins there")
+
+// lostTxns are the transactions whose end is lost, with what was decided about them: the
+// TransactionsFile of a log, which says so also when the index of aborted transactions looks whole
+// again, or when nothing tells of the damage any more. It is immutable.
+type lostTxns struct {
+	list  []checkpoint.LostTransaction
+	sound bool // false: the file is damaged, and nobody knows what it said
+}
+
+// find returns what is said of a transaction, if it is listed.
+func (t *lostTxns) find(u UndecidedTxn) (checkpoint.TransactionOutcome, bool) {
+	if i := t.index(u.ProducerID, u.FirstOffset); i >= 0 && t.list[i].EndOffset >= u.EndOffset {
+		return t.list[i].Outcome, true
+	}
+	return 0, false
+}
+
+func (t *lostTxns) index(producerID, first int64) int {
+	return slices.IndexFunc(t.list, func(t checkpoint.LostTransaction) bool {
+		return t.ProducerID == producerID && t.FirstOffset == first
+	})
+}
+
+// with returns a copy in which a transaction has an outcome.
+func (t *lostTxns) with(u UndecidedTxn, o checkpoint.TransactionOutcome) *lostTxns {
+	n := checkpoint.LostTransaction{ProducerID: u.ProducerID, FirstOffset: u.FirstOffset, EndOffset: u.EndOffset, Outcome: o}
+	next := t.without(u)
+	next.list = append(next.list, n)
+	return next
+}
+
+// without returns a copy that does not list a transaction.
+func (t *lostTxns) without(u UndecidedTxn) *lostTxns {
+	list := slices.DeleteFunc(slices.Clone(t.list), func(t checkpoint.LostTransaction) bool {
+		return t.ProducerID == u.ProducerID && t.FirstOffset == u.FirstOffset
+	})
+	return &lostTxns{list: list, sound: true}
+}
+
+// between adds what readers of the offsets [start, upper) have to know to lists.
+func (t *lostTxns) between(start, upper int64, aborted []segment.AbortedTxn) ([]segment.AbortedTxn, []UndecidedTxn) {
+	var undecided []UndecidedTxn
+	for _, n := range t.list {
+		u := UndecidedTxn{n.ProducerID, n.FirstOffset, n.EndOffset}
+		switch {
+		case n.EndOffset <= start || n.FirstOffset >= upper:
+		case n.Outcome == checkpoint.Abort:
+			aborted = append(aborted, u.aborted())
+		case n.Outcome == checkpoint.Undecided:
+			undecided = append(undecided, u)
+		}
+	}
+	return aborted, undecided
+}
+
+func (l *Log) lostTxnsPath() string { return filepath.Join(l.mu.dir, checkpoint.TransactionsFile) }
+
+// lostTransactions returns what the file says, which is read once.
+func (l *Log) lostTransactions() (*lostTxns, error) {
+	if t := l.lost.Load(); t != nil {
+		return t, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lostTransactionsLocked()
+}
+
+func (l *Log) lostTransactionsLocked() (*lostTxns, error) {
+	if t := l.lost.Load(); t != nil {
+		return t, nil
+	}
+	list, err := checkpoint.ReadTransactions(l.fs, l.lostTxnsPath())
+	t := &lostTxns{list: list, sound: true}
+	if errors.Is(err, checkpoint.ErrCorrupt) {
+		l.logger.Error("decisions about transactions are lost", "partition", l.partition, "err", err)
+		t, err = &lostTxns{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.lost.Store(t)
+	if o := l.offsets.Load(); o != nil {
+		err = errors.Join(l.cutLostLocked(o.End, l.mu.producers), l.dropFound(o.segments))
+	}
+	return l.lost.Load(), err
+}
+
+// dropFound forgets transactions whose marker is there after all, because somebody has mended what was
+// damaged, and such that do not begin where they should, because it was another log.
+func (l *Log) dropFound(segments []*segment.Segment) error {
+	had := l.lost.Load()
+	if had == nil {
+		return nil
+	}
+	next := had
+	for _, n := range had.list {
+		u := UndecidedTxn{n.ProducerID, n.FirstOffset, n.EndOffset}
+		found, err := hasMarker(segments, u)
+		if err != nil {
+			return err
+		}
+		begins, err := beginsIn(segments)(u.ProducerID, u.FirstOffset)
+		if err != nil && !errors.Is(err, segment.ErrCorrupt) {
+			return err
+		}
+		if found || err == nil && !begins {
+			next = next.without(u)
+		}
+	}
+	l.lost.Store(next)
+	return nil
+}
+
+func hasMarker(segments []*segment.Segment, u UndecidedTxn) (found bool, err error) {
+	for _, s := range segments[max(0, floorSegment(segments, u.FirstOffset)):] {
+		if s.BaseOffset() >= u.EndOffset || found || err != nil {
+			break
+		}
+		err = walkProducers(s, 0, func(l segment.Located) bool {
+			b := l.Batch
+			found = b.ProducerID() == u.ProducerID && b.BaseOffset() >= u.FirstOffset && b.BaseOffset() < u.EndOffset && parseEndTxn(b).valid
+			return !found && b.BaseOffset() < u.EndOffset
+		}, func(segment.Damage) error { return nil })
+	}
+	return found, err
+}
+
+// setLostLocked puts a list in force and writes it.
+func (l *Log) setLostLocked(t *lostTxns) error {
+	l.lost.Store(t)
+	return checkpoint.WriteTransactions(l.fs, l.lostTxnsPath(), t.list)
+}
+
+// noteLostLocked makes sure that readers, and those after the next start, are told of transactions that
+// are undecided, or aborted though no index says so, and not any more of such that have an end.
+func (l *Log) noteLostLocked(undecided, aborted, proven []UndecidedTxn) error {
+	had, err := l.lostTransactionsLocked()
+	if err != nil {
+		return err
+	}
+	next := had
+	for _, u := range proven {
+		if next.index(u.ProducerID, u.FirstOffset) >= 0 {
+			next = next.without(u)
+		}
+	}
+	for _, u := range aborted {
+		if o, listed := next.find(u); !listed || o != checkpoint.Abort {
+			next = next.with(u, checkpoint.Abort)
+		}
+	}
+	for _, u := range undecided {
+		if o, listed := next.find(u); listed && o == checkpoint.Undecided {
+			continue
+		}
+		l.logger.Error("end of a transaction is lost in damage: readers of committed records get an error for its records",
+			"partition", l.partition, "producer", u.ProducerID, "first", u.FirstOffset, "end", u.EndOffset)
+		next = next.with(u, checkpoint.Undecided)
+	}
+	if next == had {
+		return nil
+	}
+	err = l.setLostLocked(next)
+	if vfs.IsFull(err) {
+		l.logger.Warn("undecided transactions are not noted", "partition", l.partition, "err", err)
+		return nil
+	}
+	return err
+}
+
+// cutLostLocked takes notice of a truncation to an offset. Transactions that are open again are not
+// lost any more.
+func (l *Log) cutLostLocked(offset int64, state *ProducerState) error {
+	had, err := l.lostTransactionsLocked()
+	if err != nil {
+		return err
+	}
+	next := &lostTxns{sound: had.sound}
+	for _, t := range had.list {
+		if t.EndOffset <= offset {
+			next.list = append(next.list, t)
+		} else if t.EndOffset = offset; t.FirstOffset < offset && !state.isOpen(t.ProducerID, t.FirstOffset) {
+			next.list = append(next.list, t)
+		}
+	}
+	if slices.Equal(next.list, had.list) {
+		return nil
+	}
+	return l.setLostLocked(next)
+}
+
+// UndecidedTxns lists the transactions that are known to be undecided, by first offset. It reads what
+// damage is known of to find out.
+func (l *Log) UndecidedTxns() ([]UndecidedTxn, error) {
+	o := l.offsets.Load()
+	for i, s := range o.segments {
+		if len(s.Damages()) > 0 {
+			if _, err := l.factsAt(o, i); err != nil {
+				return nil, fmt.Errorf("%v: %w", l.partition, err)
+			}
+		}
+	}
+	lost, err := l.lostTransactions()
+	if err != nil {
+		return nil, err
+	}
+	_, list := lost.between(o.LogStart, o.End, nil)
+	slices.SortFunc(list, func(a, b UndecidedTxn) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
+	return list, nil
+}
+
+// DecideTxn ends an undecided transaction, as somebody says who knows or has made up his mind. When it
+// returns nil that is on the disk.
+func (l *Log) DecideTxn(producerID, firstOffset int64, commit bool) error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	list, err := l.UndecidedTxns()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(u UndecidedTxn) bool { return u.ProducerID == producerID && u.FirstOffset == firstOffset })
+	if i < 0 {
+		return fmt.Errorf("%v: %w: producer %d, offset %d", l.partition, ErrNotUndecided, producerID, firstOffset)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usableLocked(); err != nil {
+		return err
+	}
+	return l.decideLocked(list[i], commit)
+}
+
+func (l *Log) decideLocked(u UndecidedTxn, commit bool) error {
+	had, err := l.lostTransactionsLocked()
+	if err != nil {
+		return err
+	}
+	outcome := checkpoint.Abort
+	if commit {
+		outcome = checkpoint.Commit
+	}
+	next := had.with(u, outcome)
+	if err := l.setLostLocked(next); err != nil {
+		l.lost.Store(had)
+		return l.spare("write "+checkpoint.TransactionsFile, err)
+	}
+	l.logger.Warn("transaction is decided by hand", "partition", l.partition, "producer", u.ProducerID, "first", u.FirstOffset, "outcome", outcome)
+	if commit {
+		return nil
+	}
+	return l.indexAbortLocked(u, next)
+}
+
+// indexAbortLocked enters an abort that was decided into the index of aborted transactions, where Kafka
+// finds it. It does not if others may have ended in the same damage, as an entry would say that they
+// did not.
+func (l *Log) indexAbortLocked(u UndecidedTxn, lost *lostTxns) error {
+	segments := l.offsets.Load().segments
+	s := segments[max(0, floorSegment(segments, u.EndOffset-1))]
+	inDamage := slices.ContainsFunc(s.Damages(), func(d segment.Damage) bool { return d.First < u.EndOffset && u.EndOffset <= d.End })
+	alone := !slices.ContainsFunc(lost.list, func(t checkpoint.LostTransaction) bool {
+		return t.EndOffset == u.EndOffset && (t.ProducerID != u.ProducerID || t.FirstOffset != u.FirstOffset)
+	})
+	if !inDamage || !alone {
+		return nil
+	}
+	list, _, err := s.StoredAborted()
+	if err != nil {
+		return err
+	}
+	a := u.aborted()
+	at, taken := slices.BinarySearchFunc(list, a.LastOffset, func(e segment.AbortedTxn, last int64) int { return cmp.Compare(e.LastOffset, last) })
+	if taken {
+		return nil
+	}
+	return s.ReplaceAborted(slices.Insert(list, at, a))
+}

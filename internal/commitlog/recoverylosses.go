@@ -1,0 +1,71 @@
+package commitlog
+
+import (
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// producerLosses tell the producer state of a recovery of the damages of the segment that is being
+// recovered, at their places.
+type producerLosses struct {
+	r       *recovery
+	s       *segment.Segment
+	aborted []segment.AbortedTxn // what its .txnindex file says
+	next    int64                // position behind the batch before
+}
+
+func (r *recovery) beginLosses(s *segment.Segment) (*producerLosses, error) {
+	aborted, _, err := s.StoredAborted()
+	return &producerLosses{r: r, s: s, aborted: aborted}, err
+}
+
+// before is called with each batch, and the end of what is in front of it.
+func (l *producerLosses) before(found segment.Located, end int64) error {
+	position := l.next
+	l.next = found.Position + int64(found.Batch.Size())
+	if found.Position == position {
+		return nil
+	}
+	return l.note(segment.Damage{Position: position, Size: found.Position - position, First: end, End: found.Batch.BaseOffset()})
+}
+
+// atEnd tells of the damage behind the last batch.
+func (l *producerLosses) atEnd() error {
+	for _, d := range l.s.Damages() {
+		if d.Position >= l.next {
+			if err := l.note(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *producerLosses) note(d segment.Damage) error {
+	if d.End <= l.r.producers.end {
+		return nil // the state covers it
+	}
+	t, ended, err := l.r.producers.lostIn(l.s, d, l.aborted)
+	if ended {
+		l.r.producers.complete(t) // decideTransactions sees to the index
+	}
+	return err
+}
+
+// decideTransactions finds out what became of transactions whose end may be in what is damaged from
+// a segment on. It is done now, because a later start takes the indexes of aborted transactions, which
+// are new, for complete.
+func (r *recovery) decideTransactions(base int64) error {
+	if err := r.log.cutLostLocked(r.end, r.producers); err != nil { // a crash in the middle of a truncation
+		return err
+	}
+	for i := max(0, floorSegment(r.segments, base-1)); i < len(r.segments); i++ { // a loss in front of it counts too
+		if len(r.segments[i].Damages()) == 0 {
+			continue
+		}
+		if err := r.log.examine(r.segments, i, r.producers, false); err != nil {
+			return err
+		}
+	}
+	r.producers.endLost(r.end)
+	return nil
+}
