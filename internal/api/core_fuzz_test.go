@@ -40,7 +40,10 @@ func fuzzAnswers(f *testing.F, seeds ...kmsg.Request) {
 
 func FuzzProduce(f *testing.F) {
 	good := batch(f, record.BuilderOptions{}, "a", "b")
-	fuzzAnswers(f, produceRequest(1, 0, good), produceRequest(-1, 1, good, good, good[:20]), produceRequest(0, 0, nil))
+	twice := produceRequest(1, 0, good, good, good)
+	twice.Topics[0].Partitions[2].Partition = 0
+	twice.Topics = append(twice.Topics, twice.Topics[0])
+	fuzzAnswers(f, produceRequest(1, 0, good), produceRequest(-1, 1, good, good, good[:20]), produceRequest(0, 0, nil), twice)
 }
 
 func FuzzFetch(f *testing.F) {
@@ -51,5 +54,7 @@ func FuzzFetch(f *testing.F) {
 	topic := kmsg.NewFetchRequestForgottenTopic()
 	topic.Topic, topic.TopicID, topic.Partitions = "t", testTopicID, []int32{0, 1}
 	forget.ForgottenTopics = append(forget.ForgottenTopics, topic)
-	fuzzAnswers(f, fetchRequest(0, 0), session, forget)
+	twice := fetchRequest(0, 0)
+	twice.Topics = append(twice.Topics, twice.Topics[0])
+	fuzzAnswers(f, fetchRequest(0, 0), session, forget, twice)
 }
