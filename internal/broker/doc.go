@@ -4,9 +4,12 @@
 // # Start
 //
 //	listen      bind the addresses, so that a taken port is an error before anything changes
-//	logdir      lock the directories, meta.properties
+//	logdir      lock the directories, and look what lies there
+//	quorum      read the metadata log, and apply it
+//	ownership   may this broker go on with all that? until here nothing is written
+//	logdir      meta.properties
 //	web         metrics, health and gregor.sock, so that what follows can be watched
-//	quorum      the metadata image, from the committed log
+//	quorum      lead the metadata log
 //	register    this broker in the metadata, if anything about it is new
 //	logdir      load the logs, with the configs that the image has for their topics
 //	replica     partitions as the image says; coordinators take their shards

@@ -11,6 +11,8 @@
 //	log-start-offset-checkpoint            where it is not the first segment's base
 //	replication-offset-checkpoint          high watermarks
 //	cleaner-offset-checkpoint              package cleaner's
+//	gregor-clean-state                     what the logs knew of themselves at a clean stop; gregor only
+//	gregor-left-alone                      partitions that the metadata does not know; gregor only
 //	orders-0/                              a log: package commitlog
 //	orders-1.0c7e...-delete/               waits for its removal
 //	orders-2.77ab...-stray/                belongs to no partition of this broker
@@ -19,7 +21,7 @@
 //
 // # From start to stop
 //
-//	Open ---- create, lock, meta.properties
+//	Open ---- create, lock, look, ask the judge, meta.properties
 //	Load ---- take the marker, read checkpoints, open the logs -- clean: trust the files
 //	                                                           \- else: check from the recovery point on
 //	Start --- retention, flush.ms, checkpoints, producer expiry, deletion
@@ -37,8 +39,8 @@
 //     does not belong into a log directory (Kafka would not start, KAFKA-5118).
 //   - Whoever truncates, deletes or moves a log pauses its cleaning first (see Cleaner);
 //     retention of compacted logs is the cleaner's.
-//   - Nothing is removed that was not asked for: a partition unknown to the cluster is
-//     renamed to -stray and stays.
+//   - Nothing is removed that was not asked for. What becomes of a partition that does not fit the
+//     metadata is not decided here (LoadOptions.Fate): it stays, or is renamed to -stray and stays.
 //
 // What happens by time happens in steps that take the time as an argument; the goroutines
 // of Start only repeat them.
