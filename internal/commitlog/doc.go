@@ -17,7 +17,6 @@
 //	OFFSET.snapshot           what producers had done before OFFSET (see producersnapshot.go)
 //	leader-epoch-checkpoint   where each leader epoch began
 //	partition.metadata        the id of the topic
-//	*.log.misnamed            has the batches of another segment: set aside
 //	gregor-losses             offsets whose records are gone, while there are any (see losses)
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
 //	*.aside                   files that are no part of the log

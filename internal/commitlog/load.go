@@ -247,11 +247,7 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 			return nil, nil, err
 		}
 	}
-	kept, err := l.setAsideMisnamed(dir, names, segments)
-	if err == nil && len(kept) < len(segments) {
-		return l.openSegments(dir, nil) // the indexes that are left are nobody's now
-	}
-	return kept, orphans, err
+	return segments, orphans, nil
 }
 
 // absentFiles returns the .log files that are missing: their indexes are there, or the log had

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -104,30 +103,25 @@ func (r *recovery) putAside(foreign []*segment.Segment) error {
 }
 
 // dropCopies puts segments aside that are copies of others under another name: a .log file without
-// an index whose first batch is below its base.
+// an index whose first batch is below its base. In place of the last one, on which appends go on, it is
+// put aside with indexes, too, but one batch may be there because of one bit of its offset.
 func (r *recovery) dropCopies() error {
 	var copies []*segment.Segment
-	for _, s := range r.segments {
-		if s.Size() == 0 || !r.unindexed[s.BaseOffset()] {
+	for i, s := range r.segments {
+		unindexed := r.unindexed[s.BaseOffset()]
+		if s.Size() == 0 || !unindexed && i < len(r.segments)-1 {
 			continue
 		}
-		for first, err := range s.Batches(0, s.Size()) {
-			if err == nil && first.Batch.Verify() == nil && beginsBelow(first.Batch, s.BaseOffset()) {
-				copies = append(copies, s)
-			}
-			if err != nil && !errors.Is(err, segment.ErrCorrupt) {
-				return err
-			}
-			break
+		below, err := s.FirstBelowBase()
+		if err != nil {
+			return err
+		}
+		if below > 1 || below == 1 && unindexed {
+			copies = append(copies, s)
 		}
 	}
 	r.segments = slices.DeleteFunc(r.segments, func(s *segment.Segment) bool { return slices.Contains(copies, s) })
 	return r.putAside(copies)
-}
-
-func beginsBelow(b record.Batch, offset int64) bool {
-	first, err := b.FirstOffset()
-	return err == nil && first < offset
 }
 
 // isAhead reports whether all that is known of the end is below an offset.

@@ -46,6 +46,7 @@ type judgement struct {
 	noted []string // what a reader notices
 
 	leftAlone bool
+	foreign   bool                     // a record of another partition was read
 	repeated  map[topic.Partition]bool // the last batch of a producer was written twice
 }
 
@@ -89,7 +90,7 @@ func (j *judgement) reading(got *Reading) {
 		switch {
 		case have == nil:
 			j.object(Unavailable, "%v: the broker knows no such partition", id)
-		case have.Err != want.Err && j.scope.Apart[id] && have.Err == kerr.KafkaStorageError.Message:
+		case have.Err != want.Err && j.scope.Apart[id] && notServed(have.Err):
 			j.note("%v: %s", id, have.Err)
 			j.leftAlone = true
 		case have.Err != want.Err:
@@ -114,7 +115,7 @@ func (j *judgement) reading(got *Reading) {
 func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) {
 	lost := j.scope.Lost[id]
 	for _, e := range have.Errors {
-		if !j.scope.Touched[id] && len(want.Errors) == 0 && !(j.scope.Longer[id] && e.Offset >= want.End) {
+		if !j.scope.Touched[id] && len(want.Errors) == 0 && !(j.scope.Longer[id] && e.Offset >= want.End) && !(j.scope.Gaps[id] && !want.has(e.Offset)) {
 			j.object(Unavailable, "%v: %v", id, e)
 		}
 	}
@@ -123,6 +124,11 @@ func (j *judgement) partition(id topic.Partition, want, have *PartitionReading) 
 	j.committed(id, want, have, lost)
 	j.times(id, want, have, lost)
 	j.epochs(id, want, have)
+}
+
+// notServed reports whether an error says that a partition is not served.
+func notServed(err string) bool {
+	return err == kerr.KafkaStorageError.Message || err == kerr.LeaderNotAvailable.Message
 }
 
 // epochs judges the ends of leader epochs. Where they are not known any more, an end behind the true
@@ -203,6 +209,11 @@ func (j *judgement) records(id topic.Partition, want, have *PartitionReading, lo
 		if w, ok := truth[r.Offset]; ok && w.Digest == r.Digest || r.Offset < want.Start && j.scope.Starts[id] {
 			continue
 		}
+		if j.scope.Foreign[id] {
+			j.note("%v: offset %d is another partition's", id, r.Offset)
+			j.foreign = true
+			continue
+		}
 		j.object(Wrong, "%v: offset %d (timestamp %d) is not what was written", id, r.Offset, r.Timestamp)
 	}
 }
@@ -249,7 +260,7 @@ func (j *judgement) times(id topic.Partition, want, have *PartitionReading, lost
 			continue
 		}
 		j.note("%v: time %d is at %v, was %v", id, query, got, answer)
-		if lost.has(answer.Offset) || j.scope.Starts[id] && (answer.Offset < have.Start || got.Offset < want.Start) {
+		if lost.has(answer.Offset) || j.scope.Foreign[id] || j.scope.Starts[id] && (answer.Offset < have.Start || got.Offset < want.Start) {
 			continue
 		}
 		j.object(OtherAnswer, "%v: time %d is at %v, was %v", id, query, got, answer)
@@ -289,6 +300,12 @@ func coordinatorOf(group string, r *Reading) topic.Partition {
 		hash = 31*hash + c
 	}
 	return topic.Partition{Topic: topic.ConsumerOffsets, Partition: max(hash, -hash) % max(count, 1)}
+}
+
+// has reports whether a partition has a record at an offset.
+func (p *PartitionReading) has(offset int64) bool {
+	_, ok := byOffset(p.Uncommitted)[offset]
+	return ok
 }
 
 func byOffset(list []Record) map[int64]Record {

@@ -1,6 +1,7 @@
 package faultdir
 
 import (
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func proofs(t *Tree) map[topic.Partition]int64 {
 		switch kind {
 		case LogFile:
 			prove(p, offsetIn(name))
-			if spans := spansOf(file.Data, 0); len(spans) > 0 {
+			if spans := spansOf(file.Data, 0); len(spans) > 0 && spans[0].batch.LastOffset() >= offsetIn(name) && spans[len(spans)-1].next <= nextBase(t, name) {
 				prove(p, spans[len(spans)-1].next)
 			}
 		case ProducerSnapshot, OffsetIndex, TimeIndex, TxnIndex:
@@ -44,6 +45,17 @@ func proofs(t *Tree) map[topic.Partition]int64 {
 		}
 	}
 	return ends
+}
+
+// nextBase is the offset in the name of the segment behind one.
+func nextBase(t *Tree, name string) int64 {
+	next := int64(math.MaxInt64)
+	for other := range t.Files {
+		if path.Dir(other) == path.Dir(name) && kindOf(other) == LogFile && offsetIn(other) > offsetIn(name) {
+			next = min(next, offsetIn(other))
+		}
+	}
+	return next
 }
 
 // entries reads a checkpoint of offsets, if it can be read.

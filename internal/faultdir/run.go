@@ -43,6 +43,7 @@ type Result struct {
 	Refusal    error // the start was refused, as it may be
 	Objections []Objection
 	LeftAlone  bool     // a partition is not served, as it may be
+	Foreign    bool     // records of another partition were read: a whole .log file was exchanged
 	Named      bool     // check found something
 	Noted      []string // what a reader noticed
 	Warnings   []string
@@ -161,7 +162,7 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 	}
 	r.Named = len(r.Findings) > 0
 	err = s.start(j, r, tree)
-	r.Noted, r.LeftAlone = j.noted, j.leftAlone
+	r.Noted, r.LeftAlone, r.Foreign = j.noted, j.leftAlone, j.foreign
 	if r.Refusal != nil {
 		r.Noted = append(r.Noted, "start refused: "+r.Refusal.Error())
 	}
@@ -185,6 +186,12 @@ func (s *Scope) merge(o *Scope) {
 	}
 	for p, apart := range o.Apart {
 		s.Apart[p] = s.Apart[p] || apart
+	}
+	for p := range o.Foreign {
+		s.Foreign[p] = true
+	}
+	for p := range o.Gaps {
+		s.Gaps[p] = true
 	}
 	for p, longer := range o.Longer {
 		s.Longer[p] = s.Longer[p] || longer
@@ -417,6 +424,9 @@ func (j *judgement) appended(first *Reading, appended map[topic.Partition]Record
 func (j *judgement) again(what string, first, got *Reading, appended map[topic.Partition]Record) {
 	for _, id := range first.partitions() {
 		want, have := first.Partitions[id], got.Partitions[id]
+		if j.scope.Foreign[id] {
+			continue // where there are records of two partitions nothing goes together
+		}
 		if have == nil || have.Err != want.Err {
 			j.object(Changed, "%v after %s: %v", id, what, have)
 			continue
@@ -430,7 +440,8 @@ func (j *judgement) again(what string, first, got *Reading, appended map[topic.P
 			}
 			end = added.Offset + 1
 		}
-		if have.Start != want.Start || have.End != end || have.LastStable != stable {
+		longer := j.scope.Longer[id] && have.End > end && have.LastStable >= stable
+		if have.Start != want.Start || !longer && (have.End != end || have.LastStable != stable) {
 			j.object(Changed, "%v after %s: start %d, last stable %d, end %d, was %d, %d, %d", id, what,
 				have.Start, have.LastStable, have.End, want.Start, stable, end)
 		}

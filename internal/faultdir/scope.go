@@ -22,6 +22,8 @@ type Scope struct {
 	OtherEpochs map[topic.Partition]bool      // and can be read, but are other numbers
 	Proven      map[topic.Partition]int64     // the log went at least up to there
 	Longer      map[topic.Partition]bool      // something says that the log went further than it did
+	Foreign     map[topic.Partition]bool      // it has a whole .log file of another: nothing in it says whose it is
+	Gaps        map[topic.Partition]bool      // an index says that an empty segment had records
 	Refusal     bool                          // a start may be refused
 	Apart       map[topic.Partition]bool      // it may be left alone: nobody knows whether files or directories changed places
 	Silent      bool                          // nothing that is left contradicts it
@@ -29,7 +31,7 @@ type Scope struct {
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
 func scopeOf(f Fault, before, after *Tree) *Scope {
-	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}, Longer: map[topic.Partition]bool{}}
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}, Longer: map[topic.Partition]bool{}, Foreign: map[topic.Partition]bool{}, Gaps: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
 	was := proofs(before)
@@ -44,6 +46,11 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 	case f.Kind == Missing && s.Kind == MetadataDir:
 	case s.Kind == MetaProperties:
 		s.Silent = otherCluster(before.Files[f.Path].Data, after.Files[f.Path].Data)
+		for dir := range before.Dirs { // one directory of several may go offline
+			if p, ok := partitionOf(dir); ok && path.Dir(dir) == path.Dir(f.Path) {
+				s.Apart[p] = true
+			}
+		}
 	case s.Kind == LogStarts:
 		s.Silent = readable(after.Files[f.Path].Data)
 		s.starts(before.Files[f.Path].Data, after.Files[f.Path].Data)
@@ -58,10 +65,16 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 		s.Silent = f.Kind != Swapped && readable(after.Files[f.Path].Data) && !contradicted(f.Path, after)
 		s.epochs(f.Path, after)
 		s.epochs(f.Other, after)
+	case s.Kind == OffsetIndex || s.Kind == TimeIndex:
+		s.gap(f.Path, after)
+		s.gap(f.Other, after)
 	default:
 		s.file(f.Path, f.Kind, before, after)
 		if f.Kind == Swapped {
 			s.file(f.Other, f.Kind, before, after)
+			if p, q := s.partitions(f); p != q && s.Kind == LogFile {
+				s.Foreign[p], s.Foreign[q] = true, true
+			}
 		}
 	}
 	return s
@@ -146,11 +159,15 @@ func otherCluster(before, after []byte) bool {
 // batch, another segment follows, no index leads beyond its end, and the log had gaps before.
 func silent(f Fault, before, after *Tree) bool {
 	data := after.Files[f.Path].Data
-	if kindOf(f.Path) != LogFile || f.Kind != Cut && f.Kind != Older || len(data) == 0 {
+	if kindOf(f.Path) != LogFile || f.Kind != Cut && f.Kind != Older && f.Kind != Empty {
 		return false
 	}
 	spans := spansOf(data, 0)
-	if len(spans) == 0 || spans[len(spans)-1].to != int64(len(data)) || !bytes.HasPrefix(before.Files[f.Path].Data, data) {
+	end, next := int64(0), offsetIn(f.Path)
+	if len(spans) > 0 {
+		end, next = spans[len(spans)-1].to, spans[len(spans)-1].next
+	}
+	if end != int64(len(data)) || !bytes.HasPrefix(before.Files[f.Path].Data, data) {
 		return false
 	}
 	gaps, last := false, true
@@ -173,11 +190,25 @@ func silent(f Fault, before, after *Tree) bool {
 	}
 	times := after.Files[strings.TrimSuffix(f.Path, string(LogFile))+string(TimeIndex)].Data
 	for at := 0; at+12 <= len(times); at += 12 {
-		if offsetIn(f.Path)+int64(binary.BigEndian.Uint32(times[at+8:])) >= spans[len(spans)-1].next {
+		if offsetIn(f.Path)+int64(binary.BigEndian.Uint32(times[at+8:])) >= next {
 			return false
 		}
 	}
 	return gaps && !last
+}
+
+func (s *Scope) partitions(f Fault) (p, q topic.Partition) {
+	p, _ = partitionOf(f.Path)
+	q, _ = partitionOf(f.Other)
+	return p, q
+}
+
+// gap adds a partition that has an index with entries for a .log file without batches.
+func (s *Scope) gap(name string, after *Tree) {
+	p, ok := partitionOf(name)
+	if ok && len(after.Files[name].Data) > 0 && len(after.Files[strings.TrimSuffix(name, path.Ext(name))+string(LogFile)].Data) == 0 {
+		s.Gaps[p] = true
+	}
 }
 
 // epochs adds a partition whose leader epochs are not what they were.

@@ -24,7 +24,10 @@ func (s *Segment) FirstBelowBase() (count int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if first(l.Batch) >= s.base || l.Batch.Verify() != nil {
+		if l.Batch.Verify() != nil {
+			return count, nil
+		}
+		if from, err := l.Batch.FirstOffset(); err != nil || from >= s.base {
 			return count, nil
 		}
 		count++

@@ -38,7 +38,7 @@ func TestMisnamedSegmentIsSetAside(t *testing.T) {
 		if got := l.Offsets().End; got != end {
 			t.Errorf("%s: the log ends at %d, want %d", what, got, end)
 		}
-		if _, err := mem.Stat(dir + segment.Name(to, segment.LogFile, misnamedSuffix)); err != nil {
+		if _, err := mem.Stat(dir + segment.Name(to, segment.LogFile, asideSuffix)); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if got := unreadable(t, l); got != lost {
