@@ -46,8 +46,8 @@ func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Confi
 		if l, err = m.createIn(d, p, topicID, c); err == nil {
 			return l, nil
 		}
-		if !endsDir(vfs.FaultOf(err)) {
-			return nil, fmt.Errorf("%v: %w", p, err)
+		if fault := vfs.FaultOf(err); fault == vfs.ValueFault || fault == vfs.ProcessFault {
+			return nil, fmt.Errorf("%v: %w", p, err) // in another directory as well
 		}
 		m.failSoon(d, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/purgatory"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Logs is what a Manager asks of the log directories. (logdir.Manager is one.)
@@ -217,9 +218,15 @@ func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, e
 	}
 	dir, _ := mp.Directory(m.o.NodeID)
 	isNew := mp.PartitionEpoch == 0
-	log, err := m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
-	if err == nil {
+	create := func() (*commitlog.Log, error) {
+		return m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
+	}
+	log, err := create()
+	switch fault := vfs.FaultOf(err); {
+	case err == nil:
 		p.log.Store(log)
+	case fault == vfs.ProcessFault || fault == vfs.SpaceFault:
+		p.late = &lateLog{create: create}
 	}
 	return p, err
 }

@@ -23,6 +23,9 @@ type Partition struct {
 	// log is nil when its directory was offline when the partition came. A move to another
 	// directory replaces it, with mu held for writing.
 	log atomic.Pointer[commitlog.Log]
+	// late is not nil where the log could not be created for what may pass. It is set before
+	// anybody sees the partition.
+	late *lateLog
 
 	// mu is held for reading across an append, and for writing while role changes. It comes
 	// before the log's mutex.
@@ -60,6 +63,9 @@ func (p *Partition) Role() *Role { return p.role.Load() }
 // commitlog.ErrStorage.
 func (p *Partition) Log() (*commitlog.Log, error) {
 	log := p.log.Load()
+	if log == nil && p.late != nil && !p.role.Load().Removed {
+		log = p.createLate(time.Now())
+	}
 	if log == nil {
 		return nil, ErrOffline
 	}
