@@ -52,7 +52,7 @@ type dir struct {
 		found   offsets // what the checkpoints said at start
 		// stale says that the files have entries of partitions that are gone.
 		stale bool
-		// tooHigh says that one of the recovery points in the file is above its log's.
+		// tooHigh says that an offset in the files is above its log's.
 		tooHigh bool
 		states  cleanStates // what the logs said of themselves at the last clean stop
 	}
@@ -119,7 +119,8 @@ func (d *dir) loaded(l *commitlog.Log) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := l.Partition()
-	if l.RecoveryPoint() < d.mu.found[recoveryPoints][p] {
+	o := l.Offsets()
+	if l.RecoveryPoint() < d.mu.found[recoveryPoints][p] || o.End < d.mu.found[highWatermarks][p] || o.LogStart < d.mu.found[logStarts][p] {
 		d.mu.tooHigh = true
 	}
 	d.unparkLocked(p)

@@ -458,8 +458,8 @@ func (l *loading) isGone(p topic.Partition, found listing) bool {
 	return slices.ContainsFunc(found.aside, func(name string) bool { return isAsideOf(name, p) }) || slices.ContainsFunc(l.found, elsewhere)
 }
 
-// lowerPoints stores the recovery points if one in the file is above its log's, before anything
-// is appended: see commitlog.Open.
+// lowerPoints stores the checkpoints if an offset in them is above its log's, before anything is
+// appended: see commitlog.Open. What was not believed now might be after the next stop.
 func (m *Manager) lowerPoints(dirs []*dir) {
 	for _, d := range dirs {
 		d.mu.Lock()
@@ -468,7 +468,7 @@ func (m *Manager) lowerPoints(dirs []*dir) {
 		if !tooHigh {
 			continue
 		}
-		if err := m.writeCheckpoint(d, recoveryPoints); err != nil {
+		if err := m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks); err != nil {
 			m.failed(d, err)
 		}
 	}

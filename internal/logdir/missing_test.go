@@ -118,6 +118,23 @@ func TestMovedIsNotMissing(t *testing.T) {
 	mustClose(t, m)
 }
 
+// A high watermark that is not believed after a clean stop is not in the checkpoint for the next
+// start, which may follow a kill and then has nothing to doubt it by.
+func TestRefusedHighWatermarkIsCorrected(t *testing.T) {
+	fsys := vfs.NewMem()
+	m := mustLoad(t, testConfig(fsys, "/a"))
+	mustAppend(t, mustCreate(t, m, orders0), 10)
+	mustClose(t, m)
+	must(t, checkpoint.WriteOffsets(fsys, "/a/"+checkpoint.HighWatermarks, map[topic.Partition]int64{orders0: 90}))
+	m = mustLoad(t, testConfig(fsys, "/a"))
+	wantState(t, m, orders0, [3]int64{0, 10, 10})
+	killed := fsys.CrashClone(nil)
+	m2 := mustLoad(t, testConfig(killed, "/a"))
+	wantState(t, m2, orders0, [3]int64{0, 10, 10})
+	mustClose(t, m2)
+	mustClose(t, m)
+}
+
 func TestIsAsideOf(t *testing.T) {
 	f := func(name string, p topic.Partition, want bool) {
 		t.Helper()
