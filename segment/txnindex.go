@@ -257,8 +257,8 @@ func (s *Segment) holdTxnsLocked() {
 	s.txnsProven.Store(true)
 }
 
-// keepTxns ends what holdTxnsLocked began. Entries of the file whose marker would be in a damage stay:
-// nothing says that they are wrong.
+// keepTxns ends what holdTxnsLocked began. Entries of the file whose marker would be in a damage stay,
+// and those that say that a transaction began earlier: nothing says here that they are wrong.
 func (s *Segment) keepTxns(damages damageList) error {
 	s.index.Lock()
 	defer s.index.Unlock()
@@ -267,15 +267,24 @@ func (s *Segment) keepTxns(damages damageList) error {
 		return err
 	}
 	list := slices.Clone(s.txns.Load().view())
-	made := len(list)
+	proven := true
 	for _, a := range stored {
-		same := func(m AbortedTxn) bool { return m.LastOffset == a.LastOffset }
-		if _, ok := damages.with(a.LastOffset); ok && plausible(a, s.base) == nil && !slices.ContainsFunc(list, same) {
+		i := slices.IndexFunc(list, func(m AbortedTxn) bool { return m.LastOffset == a.LastOffset })
+		_, damaged := damages.with(a.LastOffset)
+		switch {
+		case plausible(a, s.base) != nil:
+			continue
+		case i < 0 && damaged:
 			list = append(list, a)
+		case i >= 0 && list[i].ProducerID == a.ProducerID && list[i].FirstOffset > a.FirstOffset:
+			list[i] = a // damage may hide where it began
+		default:
+			continue
 		}
+		proven = false
 	}
 	sortTxns(list)
-	s.txnsProven.Store(len(list) == made)
+	s.txnsProven.Store(proven)
 	s.txnsComplete.Store(true)
 	s.index.txnHeld = false
 	s.txns.Store(newTable(list))

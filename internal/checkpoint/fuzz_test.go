@@ -103,3 +103,24 @@ func FuzzCleanShutdown(f *testing.F) {
 		}
 	})
 }
+
+// What is read of a file of lost transactions reads the same when it is written.
+func FuzzTransactions(f *testing.F) {
+	f.Add("0\n1\n" + string(LostTransaction{4, 209, 219, Abort}.append(nil)))
+	f.Add("0\n1\n4 209 219 UNDECIDED 00000000\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		fsys := newFS(t)
+		write(t, fsys, "d/t", text)
+		list, err := ReadTransactions(fsys, "d/t")
+		if err != nil {
+			return
+		}
+		if err := WriteTransactions(fsys, "d/t", list); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadTransactions(fsys, "d/t")
+		if err != nil || !cmp.Equal(list, again) {
+			t.Errorf("%q: read back %v, %v, want %v", text, again, err, list)
+		}
+	})
+}

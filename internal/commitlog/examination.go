@@ -74,7 +74,10 @@ func (l *Log) examine(segments []*segment.Segment, i int, live *ProducerState, c
 	if err := e.readOn(); err != nil {
 		return err
 	}
-	list := e.merged()
+	list, err := e.merged()
+	if err != nil {
+		return err
+	}
 	if err := e.settle(list); err != nil {
 		return err
 	}
@@ -177,15 +180,24 @@ func (e *examination) readOn() error {
 
 // merged returns what the index is to have: what the markers say, and of what it has what they do
 // not contradict.
-func (e *examination) merged() []segment.AbortedTxn {
+func (e *examination) merged() ([]segment.AbortedTxn, error) {
 	list := slices.Clone(e.made)
 	for _, a := range e.stored {
 		at := func(m segment.AbortedTxn) bool { return m.LastOffset == a.LastOffset }
 		if m, known := e.mended[a.LastOffset]; known && m != a.ProducerID {
 			continue
 		}
-		if !slices.ContainsFunc(e.made, at) {
+		switch i := slices.IndexFunc(e.made, at); {
+		case i < 0:
 			list = append(list, a)
+		default:
+			wider, err := isWider(e.segments, a, e.made[i])
+			if err != nil {
+				return nil, err
+			}
+			if wider {
+				list[i] = a
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b segment.AbortedTxn) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
@@ -194,7 +206,20 @@ func (e *examination) merged() []segment.AbortedTxn {
 			return s.LastOffset == a.LastOffset && s.ProducerID == a.ProducerID
 		})
 	}
-	return list
+	return list, nil
+}
+
+// isWider reports whether an entry of an index tells more of a transaction than its marker and the
+// batches behind a damage: it begins in front of that, and no other marker of the producer is between.
+func isWider(segments []*segment.Segment, had, made segment.AbortedTxn) (bool, error) {
+	if had.LastOffset != made.LastOffset || had.ProducerID != made.ProducerID || had.FirstOffset >= made.FirstOffset {
+		return false, nil
+	}
+	if ok, err := beginsIn(segments)(had.ProducerID, had.FirstOffset); !ok || err != nil {
+		return false, err
+	}
+	other, err := hasMarker(segments, UndecidedTxn{had.ProducerID, had.FirstOffset, made.FirstOffset})
+	return !other, err
 }
 
 // settle decides about the transactions that are in doubt, and notes those that stay so.

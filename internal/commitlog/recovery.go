@@ -31,7 +31,8 @@ type recovery struct {
 	tail      bool  // the last segment ends with bad bytes, which stay
 	bad       bool  // the last segment that was checked ends with bad bytes
 
-	recovered int64 // base of the first segment that was checked, or -1
+	recovered int64                // base of the first segment that was checked, or -1
+	made      []segment.AbortedTxn // by the markers of the segment that is being checked
 
 	producers *ProducerState
 	end       int64 // the log end
@@ -256,6 +257,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	if err != nil {
 		return 0, err
 	}
+	r.made = nil
 	cut, err = s.Recover(func(found segment.Located) error {
 		b := found.Batch
 		if err := lost.before(found, r.end); err != nil {
@@ -280,6 +282,9 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		r.end = max(r.end, d.End)
 	}
 	if err := lost.atEnd(); err != nil {
+		return 0, err
+	}
+	if err := r.narrow(s); err != nil {
 		return 0, err
 	}
 	r.producers.end = max(r.producers.end, r.end)
@@ -390,7 +395,9 @@ func (r *recovery) noteEnd(s *segment.Segment, t CompletedTxn, ended bool) error
 		return nil
 	}
 	if t.Aborted {
-		if err := s.AppendAborted(r.producers.aborted(t)); err != nil {
+		a := r.producers.aborted(t)
+		r.made = append(r.made, a)
+		if err := s.AppendAborted(a); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package commitlog
 
 import (
+	"slices"
+
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -68,4 +70,31 @@ func (r *recovery) decideTransactions(base int64) error {
 	}
 	r.producers.endLost(r.end)
 	return nil
+}
+
+// narrow corrects entries that the index of a segment has kept because they begin in front of what the
+// markers say, unless they are right.
+func (r *recovery) narrow(s *segment.Segment) error {
+	list, _, err := s.StoredAborted()
+	if err != nil || slices.Equal(list, r.made) {
+		return err
+	}
+	changed := false
+	for _, a := range r.made {
+		i := slices.IndexFunc(list, func(had segment.AbortedTxn) bool { return had.LastOffset == a.LastOffset })
+		if i < 0 || list[i] == a {
+			continue
+		}
+		wider, err := isWider(r.segments, list[i], a)
+		if err != nil {
+			return err
+		}
+		if !wider {
+			list[i], changed = a, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return s.ReplaceAborted(list)
 }
