@@ -221,15 +221,19 @@ func (s *snapshots) restore(offset int64) (*ProducerState, error) {
 	return state, nil
 }
 
-// dropDoubted removes the files that are still in doubt.
+// dropDoubted removes the files that are still in doubt, for good: they say how far a log had come
+// that has not.
 func (s *snapshots) dropDoubted() error {
+	if len(s.doubted) == 0 {
+		return nil
+	}
 	for _, offset := range s.doubted {
 		if err := s.discard(offset); err != nil {
 			return err
 		}
 	}
 	s.doubted = nil
-	return nil
+	return s.fs.SyncDir(s.dir)
 }
 
 // remove deletes the snapshot at offset if there is one.
