@@ -171,7 +171,7 @@ func silent(f Fault, before, after *Tree) bool {
 		return false
 	}
 	gaps, last := false, true
-	for name, file := range after.Files {
+	for name, file := range before.Files {
 		if path.Dir(name) != path.Dir(f.Path) || kindOf(name) != LogFile {
 			continue
 		}
