@@ -99,7 +99,7 @@ func (c *chooser) fill(rng *rand.Rand, k FileKind, f *Fault) bool {
 		f.Quiet = false
 		return size > 0
 	case Beside:
-		f.Other = c.beside(rng, k, f.Path)
+		f.Other, f.Quiet = c.beside(rng, k, f.Path), false
 		_, exists := c.tree.Files[f.Other]
 		return !exists
 	case Swapped:

@@ -9,7 +9,7 @@ import (
 
 var (
 	seed    = flag.Uint64("faults.seed", 1, "of the first fault")
-	count   = flag.Int("faults.count", 0, "how many faults")
+	count   = flag.Int("faults.count", 100, "how many faults")
 	atOnce  = flag.Int("faults.atonce", 1, "faults at once")
 	workers = flag.Int("faults.workers", 2, "at the same time")
 	only    = flag.String("faults.subject", "", "subjects whose name has this")

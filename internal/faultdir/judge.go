@@ -209,6 +209,10 @@ func (j *judgement) records(id topic.Partition, want, have *PartitionReading, lo
 		if w, ok := truth[r.Offset]; ok && w.Digest == r.Digest || r.Offset < want.Start && j.scope.Starts[id] {
 			continue
 		}
+		if _, ok := truth[r.Offset]; !ok && j.scope.Returned[id] {
+			j.note("%v: offset %d is there again", id, r.Offset)
+			continue
+		}
 		if j.scope.Foreign[id] {
 			j.note("%v: offset %d is another partition's", id, r.Offset)
 			j.foreign = true

@@ -187,6 +187,9 @@ func (s *Scope) merge(o *Scope) {
 	for p, apart := range o.Apart {
 		s.Apart[p] = s.Apart[p] || apart
 	}
+	for p := range o.Returned {
+		s.Returned[p] = true
+	}
 	for p := range o.Foreign {
 		s.Foreign[p] = true
 	}
@@ -433,12 +436,17 @@ func (j *judgement) again(what string, first, got *Reading, appended map[topic.P
 		}
 		end, stable := want.End, want.LastStable
 		uncommitted, committed := want.Uncommitted, want.Committed
+		loose := j.scope.Touched[id] || j.scope.Longer[id] // what is lost may have ended a transaction
+		goesOn := loose && have.LastStable > stable
 		if added, ok := appended[id]; ok && added.Offset >= 0 {
 			uncommitted = append(slices.Clone(uncommitted), added)
-			if stable == end {
+			if stable == end || goesOn && added.Offset < have.LastStable {
 				stable, committed = added.Offset+1, append(slices.Clone(committed), added)
 			}
 			end = added.Offset + 1
+		}
+		if goesOn {
+			stable = max(stable, have.LastStable)
 		}
 		longer := j.scope.Longer[id] && have.End > end && have.LastStable >= stable
 		if have.Start != want.Start || !longer && (have.End != end || have.LastStable != stable) {

@@ -24,6 +24,7 @@ type Scope struct {
 	Longer      map[topic.Partition]bool      // something says that the log went further than it did
 	Foreign     map[topic.Partition]bool      // it has a whole .log file of another: nothing in it says whose it is
 	Gaps        map[topic.Partition]bool      // an index says that an empty segment had records
+	Returned    map[topic.Partition]bool      // it has records again that compaction has removed
 	Refusal     bool                          // a start may be refused
 	Apart       map[topic.Partition]bool      // it may be left alone: nobody knows whether files or directories changed places
 	Silent      bool                          // nothing that is left contradicts it
@@ -31,7 +32,7 @@ type Scope struct {
 
 // scopeOf tells what a fault may cost. before and after are the trees without and with it.
 func scopeOf(f Fault, before, after *Tree) *Scope {
-	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}, Longer: map[topic.Partition]bool{}, Foreign: map[topic.Partition]bool{}, Gaps: map[topic.Partition]bool{}}
+	s := &Scope{Kind: kindOfPath(f.Path, before), Touched: map[topic.Partition]bool{}, Lost: map[topic.Partition]stretches{}, Starts: map[topic.Partition]bool{}, Epochs: map[topic.Partition]bool{}, OtherEpochs: map[topic.Partition]bool{}, Apart: map[topic.Partition]bool{}, Longer: map[topic.Partition]bool{}, Foreign: map[topic.Partition]bool{}, Gaps: map[topic.Partition]bool{}, Returned: map[topic.Partition]bool{}}
 	s.Refusal = s.Kind.identity()
 	s.Proven = proofs(after)
 	was := proofs(before)
@@ -70,10 +71,14 @@ func scopeOf(f Fault, before, after *Tree) *Scope {
 		s.gap(f.Other, after)
 	default:
 		s.file(f.Path, f.Kind, before, after)
+		if p, ok := partitionOf(f.Path); ok && f.Kind == Older && s.Kind == LogFile {
+			s.Returned[p] = true
+		}
 		if f.Kind == Swapped {
 			s.file(f.Other, f.Kind, before, after)
 			if p, q := s.partitions(f); p != q && s.Kind == LogFile {
 				s.Foreign[p], s.Foreign[q] = true, true
+				s.Silent = !indexed(f.Path, after) && !indexed(f.Other, after)
 			}
 		}
 	}
@@ -194,13 +199,26 @@ func silent(f Fault, before, after *Tree) bool {
 			return false
 		}
 	}
-	return gaps && !last
+	if p, _ := partitionOf(f.Path); last {
+		return proofs(after)[p] <= next
+	}
+	return gaps
 }
 
 func (s *Scope) partitions(f Fault) (p, q topic.Partition) {
 	p, _ = partitionOf(f.Path)
 	q, _ = partitionOf(f.Other)
 	return p, q
+}
+
+// indexed reports whether a .log file has an index with entries.
+func indexed(name string, t *Tree) bool {
+	for _, kind := range []FileKind{OffsetIndex, TimeIndex} {
+		if strings.Trim(string(t.Files[strings.TrimSuffix(name, string(LogFile))+string(kind)].Data), "\x00") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // gap adds a partition that has an index with entries for a .log file without batches.
