@@ -18,6 +18,7 @@
 //	leader-epoch-checkpoint   where each leader epoch began
 //	partition.metadata        the id of the topic
 //	gregor-losses             offsets whose records are gone, while there are any (see losses)
+//	gregor-transactions       transactions whose end is lost in damage, while there are any (see lostTxns)
 //	*.deleted                 gone, but for the delay of file.delete.delay.ms
 //	*.aside                   files that are no part of the log
 //	*.cleaned, *.swap         a compaction or a split under way
