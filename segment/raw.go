@@ -33,6 +33,14 @@ func (s *Segment) IndexSizes() (offsets, times int64, err error) {
 	return offsets, times, err
 }
 
+// IndexedBeyond reports whether the .index file, as it is on disk, has an entry for a batch behind the
+// end of the .log file: that one was longer.
+func (s *Segment) IndexedBeyond() (bool, error) {
+	entries, _, _, err := offsetLayout.load(s, func(offsetEntry) bool { return true })
+	n := len(entries)
+	return n > 0 && int64(entries[n-1].position) >= s.size.Load(), err
+}
+
 func (s *Segment) fileSize(kind Kind) (int64, error) {
 	info, err := s.statFile(kind)
 	if errors.Is(err, fs.ErrNotExist) {

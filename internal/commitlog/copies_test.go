@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -73,4 +75,30 @@ func unreadable(t *testing.T, l *Log) (n int) {
 		}
 	}
 	return n
+}
+
+// A log that was cut behind a batch, of which no checkpoint knows anything: the index leads beyond its
+// end, so that the producer snapshot is believed.
+func TestIndexBeyondTheEndIsEvidence(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Clean = true
+	l := openLog(t, o)
+	var second int64
+	for i := range 20 {
+		mustAppend(t, l, spec{records: 2, size: 100, producer: &record.Producer{ID: 7, BaseSequence: int32(2 * i)}}.build(t))
+		if i == 1 {
+			second = l.Size()
+		}
+	}
+	end := l.Offsets().End
+	must(t, l.Close())
+	f, err := mem.OpenFile("/data/t-0/"+segment.Name(0, segment.LogFile, ""), os.O_RDWR, 0)
+	must(t, err)
+	must(t, errors.Join(f.Truncate(second), f.Close()))
+	l = openLog(t, o)
+	if got := l.Offsets().End; got != end {
+		t.Errorf("the log ends at %d, want %d", got, end)
+	}
+	must(t, l.Close())
 }

@@ -365,8 +365,12 @@ func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	}
 	end, certain, err = last.ProveEnd(math.MaxInt64)
 	r.tail = !certain && err == nil
-	if certain || err != nil || !ok {
-		return end, certain && last.Size() > 0, err
+	if certain && err == nil {
+		beyond, err := last.IndexedBeyond()
+		return end, last.Size() > 0 && !beyond, err
+	}
+	if err != nil || !ok {
+		return end, false, err
 	}
 	end, _, err = last.ProveEnd(max(witness, last.BaseOffset()+1))
 	return end, false, err
