@@ -89,12 +89,12 @@ func (l *Log) CleanState() (*CleanState, error) {
 		producers: len(l.mu.producers.producers) > 0,
 		epochs:    l.epochs.list(),
 	}
-	info, err := l.fs.Stat(l.mu.dir)
+	info, err := l.fs.Stat(l.dirLocked())
 	if err != nil {
 		return nil, err
 	}
 	s.dirModified = info.ModTime().UnixNano()
-	entries, err := l.fs.ReadDir(l.mu.dir)
+	entries, err := l.fs.ReadDir(l.dirLocked())
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ type syncJob struct {
 
 // captureLocked takes over the debts of the log up to end.
 func (l *Log) captureLocked(end int64) syncJob {
-	j := syncJob{end: end, segments: slices.Clone(l.mu.unsynced), dir: l.mu.dir, truncations: l.mu.truncations}
+	j := syncJob{end: end, segments: slices.Clone(l.mu.unsynced), dir: l.dirLocked(), truncations: l.mu.truncations}
 	j.offsets = l.mu.snapshots.takeUnsynced(end)
 	for _, offset := range j.offsets {
 		j.snapshots = append(j.snapshots, l.mu.snapshots.path(offset))

@@ -63,7 +63,6 @@ func newLog(o Options) *Log {
 		l.runLater = l.background.Go
 	}
 	l.flush.done.L = &l.flush.mu
-	l.mu.dir = o.Dir
 	l.mu.snapshots = snapshots{fs: o.FS, dir: o.Dir}
 	l.config.Store(&o.Config)
 	return l
@@ -169,7 +168,7 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 			l.logger.Error("what was lost before is not known any more", "partition", l.partition, "err", err)
 			err = nil
 		}
-		r.claims[byLoss] = r.losses.latest()
+		r.claims[byLoss] = r.losses.file.latest().End
 	}
 	return r, err
 }
@@ -182,7 +181,7 @@ func (l *Log) removeDeleted(left *leftovers, clean bool) error {
 			return err
 		}
 	}
-	return removeFiles(l.fs, l.mu.dir, left.deleted)
+	return removeFiles(l.fs, l.dirLocked(), left.deleted)
 }
 
 // start puts what was loaded in force.
@@ -287,11 +286,11 @@ func (l *Log) removeOrphans(names []string) error {
 		if slices.ContainsFunc(l.offsets.Load().segments, func(s *segment.Segment) bool { return s.BaseOffset() == base }) {
 			continue // it has one now
 		}
-		if err := removeFiles(l.fs, l.mu.dir, []string{name}); err != nil {
+		if err := removeFiles(l.fs, l.dirLocked(), []string{name}); err != nil {
 			return err
 		}
 	}
-	return l.fs.SyncDir(l.mu.dir)
+	return l.fs.SyncDir(l.dirLocked())
 }
 
 // leftovers are the files of a directory whose names say that something was under way when

@@ -95,12 +95,11 @@ type Log struct {
 	// and a roll when everything before it is on disk.
 	mu struct {
 		sync.Mutex
-		dir       string
 		closed    bool
 		bare      bool // the active segment has no index files yet; see unlock
 		producers *ProducerState
 		snapshots snapshots
-		losses    losses // what the file says
+		losses    *lossFile // nil for none
 		slab      slab
 		trail     trail
 		dataEnd   int64     // behind the last batch; below the log end after some truncations
@@ -138,8 +137,10 @@ type Log struct {
 func (l *Log) Dir() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mu.dir
+	return l.dirLocked()
 }
+
+func (l *Log) dirLocked() string { return l.mu.snapshots.dir }
 
 // Partition returns which partition the log is of.
 func (l *Log) Partition() topic.Partition { return l.partition }
@@ -441,10 +442,9 @@ func (l *Log) renameDir(dir string) error {
 	defer l.mu.Unlock()
 	l.epochs.file.Lock()
 	defer l.epochs.file.Unlock()
-	if err := segment.RenameDir(l.fs, l.mu.dir, dir, l.offsets.Load().segments); err != nil {
+	if err := segment.RenameDir(l.fs, l.dirLocked(), dir, l.offsets.Load().segments); err != nil {
 		return l.spare("rename", err)
 	}
-	l.mu.dir = dir
 	l.mu.snapshots.dir = dir
 	l.epochs.path = filepath.Join(dir, checkpoint.LeaderEpochs)
 	return nil
@@ -514,5 +514,5 @@ func (l *Log) Delete() error {
 	for _, s := range l.offsets.Load().segments {
 		err = errors.Join(err, s.Remove())
 	}
-	return errors.Join(err, vfs.RemoveAll(l.fs, l.mu.dir))
+	return errors.Join(err, vfs.RemoveAll(l.fs, l.dirLocked()))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -541,5 +542,13 @@ func TestSetConfig(t *testing.T) {
 	must(t, err)
 	if b := record.Batch(contents(t, r)); b.Codec() != record.Gzip || b.TimestampType() != record.LogAppendTime {
 		t.Errorf("stored with codec %v, %v", b.Codec(), b.TimestampType())
+	}
+}
+
+// There may be ten thousand idle logs: a few bytes more would put each into the next size class of
+// the allocator, 128 bytes above.
+func TestLogKeepsItsSizeClass(t *testing.T) {
+	if got := unsafe.Sizeof(Log{}); got > 768 {
+		t.Errorf("%d bytes, want 768 at most", got)
 	}
 }

@@ -57,7 +57,7 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	}
 	l.mu.Lock()
 	gone, err := l.dropOldestLocked(o, count, c)
-	dir := l.mu.dir
+	dir := l.dirLocked()
 	l.unlock()
 	if err != nil || len(gone) == 0 {
 		return 0, err

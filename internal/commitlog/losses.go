@@ -21,9 +21,13 @@ const unbounded = math.MaxInt64
 // Losses are offsets whose records are gone with their bytes. Nothing in the files tells them from
 // what compaction has removed, so a file of their own does, as long as there are any.
 type losses struct {
-	list   []loss
-	stored []checkpoint.Loss // what the file says
-	has    bool              // there is a file
+	list []loss
+	file *lossFile
+}
+
+// A lossFile is the file gregor-losses; nil where there is none.
+type lossFile struct {
+	says []checkpoint.Loss
 }
 
 // A loss is what was between two segments, or more.
@@ -40,21 +44,20 @@ func (l *losses) add(first, end int64, why error) {
 
 // load reads the file, of which only what is in it is believed.
 func (l *losses) load(fsys vfs.FS, dir string) error {
-	var err error
-	l.has = true
-	l.stored, err = checkpoint.ReadLosses(fsys, filepath.Join(dir, checkpoint.Losses))
-	for _, known := range l.stored {
+	says, err := checkpoint.ReadLosses(fsys, filepath.Join(dir, checkpoint.Losses))
+	l.file = &lossFile{says}
+	for _, known := range says {
 		l.add(known.First, known.End, errLost)
 	}
 	return err
 }
 
-// latest returns the end of the last loss that the file knows, or 0.
-func (l *losses) latest() int64 {
-	if n := len(l.stored); n > 0 {
-		return l.stored[n-1].End
+// latest returns the last loss that the file knows, or a zero one.
+func (f *lossFile) latest() checkpoint.Loss {
+	if f == nil || len(f.says) == 0 {
+		return checkpoint.Loss{}
 	}
-	return 0
+	return f.says[len(f.says)-1]
 }
 
 // touch reports whether any of [first, end) is lost.
@@ -81,24 +84,23 @@ func (l *losses) in(first, end int64) (parts []loss) {
 	return merged
 }
 
-// store makes the file say list. It goes when there is nothing to say.
-func (l *losses) store(fsys vfs.FS, dir string, list []checkpoint.Loss) error {
-	path := filepath.Join(dir, checkpoint.Losses)
+// storeLossesLocked makes the file say list. It goes when there is nothing to say.
+func (l *Log) storeLossesLocked(list []checkpoint.Loss) error {
+	known := l.mu.losses
+	path := filepath.Join(l.dirLocked(), checkpoint.Losses)
 	switch {
-	case slices.Equal(list, l.stored) && l.has == (len(list) > 0):
+	case known == nil && len(list) == 0 || known != nil && len(list) > 0 && slices.Equal(list, known.says):
 		return nil
 	case len(list) > 0:
-		if err := checkpoint.WriteLosses(fsys, path, list); err != nil {
+		if err := checkpoint.WriteLosses(l.fs, path, list); err != nil {
 			return err
 		}
-	default:
-		if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := fsys.SyncDir(dir); err != nil {
-			return err
-		}
+		l.mu.losses = &lossFile{list}
+		return nil
 	}
-	l.stored, l.has = list, len(list) > 0
-	return nil
+	if err := l.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l.mu.losses = nil
+	return l.fs.SyncDir(l.dirLocked())
 }

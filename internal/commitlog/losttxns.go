@@ -83,7 +83,9 @@ func (t *lostTxns) between(start, upper int64, aborted []segment.AbortedTxn) ([]
 	return aborted, undecided
 }
 
-func (l *Log) lostTxnsPath() string { return filepath.Join(l.mu.dir, checkpoint.TransactionsFile) }
+func (l *Log) lostTxnsPath() string {
+	return filepath.Join(l.dirLocked(), checkpoint.TransactionsFile)
+}
 
 // lostTransactions returns what the file says, which is read once.
 func (l *Log) lostTransactions() (*lostTxns, error) {

@@ -99,7 +99,7 @@ func (r *recovery) putAside(foreign []*segment.Segment) error {
 	if len(foreign) == 0 {
 		return nil
 	}
-	return r.log.fs.SyncDir(r.log.mu.dir)
+	return r.log.fs.SyncDir(r.log.dirLocked())
 }
 
 // dropCopies puts segments aside that are copies of others under another name: a .log file without
@@ -182,7 +182,7 @@ func (r *recovery) noteEmptied() error {
 // the segments that this takes. Losses that retention has overtaken, or that somebody has brought
 // back, are none any more.
 func (r *recovery) quarantine() error {
-	if len(r.losses.list) == 0 && !r.losses.has && r.front < 0 && !r.begins {
+	if len(r.losses.list) == 0 && r.losses.file == nil && r.front < 0 && !r.begins {
 		return nil
 	}
 	parts, err := r.lostParts()
@@ -194,7 +194,8 @@ func (r *recovery) quarantine() error {
 	for _, p := range parts {
 		list = append(list, checkpoint.Loss{First: p.first, End: p.end})
 	}
-	if err := r.losses.store(l.fs, l.mu.dir, list); err != nil {
+	l.mu.losses = r.losses.file
+	if err := l.storeLossesLocked(list); err != nil {
 		return err
 	}
 	if err := r.makeSegments(); err != nil {
@@ -203,7 +204,6 @@ func (r *recovery) quarantine() error {
 	for _, p := range parts {
 		r.segments[max(0, floorSegment(r.segments, p.first))].AddLoss(p.first, p.end, p.why)
 	}
-	l.mu.losses = r.losses
 	return nil
 }
 

@@ -33,11 +33,11 @@ func (l *Log) split(s *segment.Segment) error {
 		if err := p.ChangeSuffix(segment.CleanedSuffix, segment.SwapSuffix); err != nil {
 			return err
 		}
-		if err := l.fs.SyncDir(l.mu.dir); err != nil {
+		if err := l.fs.SyncDir(l.dirLocked()); err != nil {
 			return err
 		}
 	}
-	if err := l.retire(l.mu.dir, []*segment.Segment{s}); err != nil {
+	if err := l.retire(l.dirLocked(), []*segment.Segment{s}); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -48,7 +48,7 @@ func (l *Log) split(s *segment.Segment) error {
 			return err
 		}
 	}
-	return l.fs.SyncDir(l.mu.dir)
+	return l.fs.SyncDir(l.dirLocked())
 }
 
 // A splitter copies batches to as many .cleaned segments as their offsets ask for.
@@ -96,7 +96,7 @@ func (l *Log) copyParts(s *segment.Segment) (parts []*segment.Segment, copied in
 func (sp *splitter) isGood(b record.Batch) bool { return b.Verify() == nil && b.LastOffset() > sp.last }
 
 func (sp *splitter) begin(base int64) error {
-	p, err := segment.Create(sp.log.fs, sp.log.mu.dir, base, sp.config, sp.log.now())
+	p, err := segment.Create(sp.log.fs, sp.log.dirLocked(), base, sp.config, sp.log.now())
 	sp.parts = append(sp.parts, p)
 	return err
 }

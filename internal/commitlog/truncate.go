@@ -82,7 +82,7 @@ func (l *Log) truncateLocked(offset int64) error {
 	}
 	gone := slices.Clone(o.segments[kept:])
 	slices.Reverse(gone) // a crash in between must leave no hole
-	if err := l.retire(l.mu.dir, gone); err != nil {
+	if err := l.retire(l.dirLocked(), gone); err != nil {
 		return err
 	}
 	if err := l.soundTxnsLocked(active); err != nil {
@@ -120,12 +120,12 @@ func (l *Log) truncateLocked(offset int64) error {
 
 // losesEndLocked reports whether the offsets in front of offset, where a segment was cut, are lost.
 func (l *Log) losesEndLocked(s *segment.Segment, offset int64) bool {
-	n := len(l.mu.losses.stored)
-	if n == 0 || l.mu.losses.stored[n-1].End != offset || offset <= s.BaseOffset() {
+	known := l.mu.losses.latest()
+	if known.End != offset || offset <= s.BaseOffset() {
 		return false
 	}
 	if !slices.ContainsFunc(s.Damages(), func(d segment.Damage) bool { return d.Size == 0 }) {
-		s.AddLoss(l.mu.losses.stored[n-1].First, offset, errLost)
+		s.AddLoss(known.First, offset, errLost)
 	}
 	return true
 }
@@ -140,10 +140,10 @@ func (l *Log) forgetLocked(segments []*segment.Segment, offset int64) error {
 	if err := l.mu.snapshots.removeIf(func(o int64) bool { return o > offset }); err != nil {
 		return err
 	}
-	if err := l.mu.losses.store(l.fs, l.mu.dir, lossesBelow(segments, offset)); err != nil {
+	if err := l.storeLossesLocked(lossesBelow(segments, offset)); err != nil {
 		return err
 	}
-	return l.fs.SyncDir(l.mu.dir)
+	return l.fs.SyncDir(l.dirLocked())
 }
 
 // lossesBelow returns what stays lost when all from offset on goes. Damaged bytes that go leave
@@ -208,13 +208,13 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	l.logger.Info("truncate fully", "partition", l.partition, "from", o.End, "to", base)
 	gone := slices.Clone(o.segments)
 	slices.Reverse(gone)
-	if err := l.retire(l.mu.dir, gone); err != nil {
+	if err := l.retire(l.dirLocked(), gone); err != nil {
 		return err
 	}
 	if err := l.mu.snapshots.removeIf(func(int64) bool { return true }); err != nil {
 		return err
 	}
-	if err := l.mu.losses.store(l.fs, l.mu.dir, nil); err != nil {
+	if err := l.storeLossesLocked(nil); err != nil {
 		return err
 	}
 	s, err := l.createCompleteLocked(base, l.config.Load())
