@@ -20,7 +20,7 @@ type CleanView struct {
 
 	log         *Log
 	offsets     *Offsets
-	truncations int
+	truncations uint32
 	producers   map[int64]producerEnd
 }
 

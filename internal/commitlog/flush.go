@@ -129,7 +129,7 @@ type syncJob struct {
 	snapshots   []string
 	offsets     []int64 // of the snapshots
 	dir         string
-	truncations int
+	truncations uint32
 }
 
 // captureLocked takes over the debts of the log up to end.

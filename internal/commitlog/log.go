@@ -95,19 +95,19 @@ type Log struct {
 	// and a roll when everything before it is on disk.
 	mu struct {
 		sync.Mutex
-		closed    bool
-		bare      bool // the active segment has no index files yet; see unlock
-		producers *ProducerState
-		snapshots snapshots
-		losses    *lossFile // nil for none
-		slab      slab
-		trail     trail
-		dataEnd   int64     // behind the last batch; below the log end after some truncations
-		created   time.Time // of the active segment, in this process
-		jitterMs  int64     // of the active segment
-
+		closed bool
+		bare   bool // the active segment has no index files yet; see unlock
 		// truncations counts what makes a sync that began earlier worthless.
-		truncations int
+		truncations uint32
+		producers   *ProducerState
+		snapshots   snapshots
+		losses      *lossFile // nil for none
+		slab        slab
+		trail       trail
+		dataEnd     int64     // behind the last batch; below the log end after some truncations
+		created     time.Time // of the active segment, in this process
+		jitterMs    int64     // of the active segment
+
 		// unsynced has the sealed segments that were not synced since, ascending.
 		unsynced []*segment.Segment
 	}

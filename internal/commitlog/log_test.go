@@ -546,9 +546,9 @@ func TestSetConfig(t *testing.T) {
 }
 
 // There may be ten thousand idle logs: a few bytes more would put each into the next size class of
-// the allocator, 128 bytes above.
+// the allocator, 128 bytes above. It adds 8 bytes of its own to what has pointers.
 func TestLogKeepsItsSizeClass(t *testing.T) {
-	if got := unsafe.Sizeof(Log{}); got > 768 {
-		t.Errorf("%d bytes, want 768 at most", got)
+	if got := unsafe.Sizeof(Log{}); got > 768-8 {
+		t.Errorf("%d bytes, want 760 at most", got)
 	}
 }
