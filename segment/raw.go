@@ -33,12 +33,19 @@ func (s *Segment) IndexSizes() (offsets, times int64, err error) {
 	return offsets, times, err
 }
 
-// IndexedBeyond reports whether the .index file, as it is on disk, has an entry for a batch behind the
-// end of the .log file: that one was longer.
-func (s *Segment) IndexedBeyond() (bool, error) {
-	entries, _, _, err := offsetLayout.load(s, func(offsetEntry) bool { return true })
-	n := len(entries)
-	return n > 0 && int64(entries[n-1].position) >= s.size.Load(), err
+// Indexed returns the last position and the last offset that the index files on disk lead to, -1 for
+// none. Where the .log file ends before that it was longer once.
+func (s *Segment) Indexed() (position, offset int64, err error) {
+	position, offset = -1, -1
+	offsets, _, _, err := offsetLayout.load(s, func(offsetEntry) bool { return true })
+	if n := len(offsets); n > 0 {
+		position, offset = int64(offsets[n-1].position), s.base+int64(offsets[n-1].offset)
+	}
+	times, _, _, timesErr := timeLayout.load(s, func(timeEntry) bool { return true })
+	if n := len(times); n > 0 {
+		offset = max(offset, s.base+int64(times[n-1].offset))
+	}
+	return position, offset, errors.Join(err, timesErr)
 }
 
 func (s *Segment) fileSize(kind Kind) (int64, error) {

@@ -114,7 +114,8 @@ func TestOffsetsBesideDamage(t *testing.T) {
 	f("0\n2\na 1 \x005\nb 2 7\n", map[topic.Partition]int64{b: 7})
 	f("0\n2\na 1 5\nb 2 7\n0\n2\na 1 5\nb 2 7\n", map[topic.Partition]int64{a: 5, b: 7})
 	f("0\n3\na 1 5\nb 2 7\n", map[topic.Partition]int64{a: 5, b: 7})
-	f("1\n1\na 1 5\n", map[topic.Partition]int64{})
+	f("8\n1\na 1 5\n", map[topic.Partition]int64{a: 5})
+	f("0\n\"\na 1 5\n", map[topic.Partition]int64{a: 5})
 }
 
 func TestOffsetsWrite(t *testing.T) {

@@ -16,7 +16,7 @@ const tableSizeMax = 300 << 20
 
 // readTable calls entry with the fields of each line below the two header lines. It is
 // what all checkpoint files have in common. The error is about the first line that is wrong; entry gets
-// the lines behind it too, as long as it is not the header that is wrong.
+// the lines behind it too.
 func readTable(fsys vfs.FS, path string, fieldCount int, entry func(fields [][]byte) error) error {
 	data, err := vfs.ReadFile(fsys, path, tableSizeMax)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,19 +36,18 @@ func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) 
 	line, want, got := 0, int64(0), int64(0)
 	for text := range bytes.Lines(data) {
 		line++
+		var lineErr error
 		switch line {
 		case 1:
-			err = checkVersion(text)
+			lineErr = checkVersion(text)
 		case 2:
-			want, err = strconv.ParseInt(trim(text), 10, 32)
+			want, lineErr = strconv.ParseInt(trim(text), 10, 32)
 		default:
 			got++
-			if lineErr := parseLine(text, fieldCount, entry); lineErr != nil && err == nil {
-				wrong, err = line, lineErr
-			}
+			lineErr = parseLine(text, fieldCount, entry)
 		}
-		if err != nil && line <= 2 {
-			return line, err
+		if lineErr != nil && err == nil {
+			wrong, err = line, lineErr
 		}
 	}
 	if got != want && err == nil {

@@ -102,3 +102,28 @@ func TestIndexBeyondTheEndIsEvidence(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// A last segment of nothing but bad bytes, which nothing proves to have been records: what is appended is
+// found again after the next starts.
+func TestNothingIsAppendedBehindBadBytes(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Clean = true
+	l := openLog(t, o)
+	mustAppend(t, l, spec{records: 3}.build(t))
+	must(t, l.Close())
+	must(t, removeFiles(mem, o.Dir, []string{snapshotName(3), segment.Name(0, segment.IndexFile, ""), segment.Name(0, segment.TimeIndexFile, "")}))
+	must(t, vfs.WriteFileAtomic(mem, "/data/t-0/"+segment.Name(0, segment.LogFile, ""), make([]byte, 300)))
+	for i := range 3 {
+		l = openLog(t, o)
+		info, err := l.AppendAsLeader(spec{}.build(t), 0, AppendOptions{})
+		if err != nil || info.FirstOffset != int64(i) {
+			t.Fatalf("start %d: append at %d, %v", i, info.FirstOffset, err)
+		}
+		l.SetHighWatermark(l.Offsets().End)
+		if n := unreadable(t, l); n > 0 {
+			t.Errorf("start %d: %d offsets cannot be read", i, n)
+		}
+		must(t, l.Close())
+	}
+}

@@ -119,6 +119,9 @@ func (r *recovery) trust() error {
 	l := r.log
 	r.end = end
 	r.goOn(certain)
+	if err := r.leaveBadTail(); err != nil {
+		return err
+	}
 	r.point = r.end
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	hadSnapshots := len(l.mu.snapshots.offsets) > 0
@@ -139,6 +142,26 @@ func (r *recovery) trust() error {
 	}
 	r.producers, err = l.replayProducers(r.segments, logStart, r.end)
 	return err
+}
+
+// leaveBadTail puts a last segment aside that has nothing but bad bytes, if the log goes on at its base:
+// what would be appended behind them could not be found again.
+func (r *recovery) leaveBadTail() error {
+	last := len(r.segments) - 1
+	if !r.tail || r.begins || r.end != r.segments[last].BaseOffset() {
+		return nil
+	}
+	bad := r.segments[last:]
+	r.segments = r.segments[:last]
+	if err := r.putAside(bad); err != nil {
+		return err
+	}
+	s, err := r.log.createCompleteLocked(r.end, r.log.config.Load())
+	if err != nil {
+		return err
+	}
+	r.segments, r.tail = append(r.segments, s), false
+	return s.Flush()
 }
 
 // check recovers the segments from the recovery point on.
@@ -176,10 +199,16 @@ func (r *recovery) check() error {
 		if base := s.BaseOffset(); i > 0 && base > r.end && r.losses.touch(r.end, base) {
 			r.producers.damaged(goneStretch(r.end, base), nil)
 		}
+		position, offset := int64(-1), int64(-1)
+		if i == len(r.segments)-1 {
+			if position, offset, err = s.Indexed(); err != nil {
+				return err
+			}
+		}
 		if cut, err = r.recoverSegment(i, count); err != nil {
 			return err
 		}
-		wellEnded = cut == 0 && !r.bad && s.Size() > 0
+		wellEnded = cut == 0 && !r.bad && s.Size() > 0 && position < s.Size() && offset < r.end
 		count.endSegment(size)
 		l.mu.unsynced = append(l.mu.unsynced, s)
 		if cut > 0 {
@@ -366,8 +395,8 @@ func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	end, certain, err = last.ProveEnd(math.MaxInt64)
 	r.tail = !certain && err == nil
 	if certain && err == nil {
-		beyond, err := last.IndexedBeyond()
-		return end, last.Size() > 0 && !beyond, err
+		position, offset, err := last.Indexed()
+		return end, last.Size() > 0 && position < last.Size() && offset < end, err
 	}
 	if err != nil || !ok {
 		return end, false, err
