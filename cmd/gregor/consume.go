@@ -16,7 +16,14 @@ func consumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "consume TOPIC",
 		Short: "Write records to standard output",
-		Args:  cobra.ExactArgs(1),
+		Long: `Write records to standard output.
+
+Records that the broker finds damaged are passed by: a line on standard error names their offsets.
+Behind the first thousand of them it looks in growing steps for what can be read again. With
+--read-committed the same goes for transactions whose end is lost, see gregor topics decide.
+
+The exit code is 0 if all records were read, and 1 if some could not be or the command failed.`,
+		Args: cobra.ExactArgs(1),
 		Example: `  gregor consume greetings --from beginning
   gregor consume greetings --from -10 --to-end --format '%p %o %k=%v\n'
   gregor consume orders --from 2026-11-30T08:00:00Z --count 5 --json
@@ -34,6 +41,7 @@ func consumeCommand() *cobra.Command {
 			if terminal(os.Stdout) == nil { // records on a terminal are progress enough
 				o.Progress = terminal(os.Stderr)
 			}
+			o.Warnings = cmd.ErrOrStderr()
 			_, err = tools.Consume(cmd.Context(), o, cmd.OutOrStdout())
 			return err
 		},

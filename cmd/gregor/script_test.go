@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,7 +28,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening, "http": httpGet},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening, "http": httpGet, "flip": flip},
 	})
 }
 
@@ -95,4 +97,20 @@ func httpGet(ts *testscript.TestScript, neg bool, args []string) {
 	defer response.Body.Close()
 	_, err = io.Copy(ts.Stdout(), response.Body)
 	ts.Check(err)
+}
+
+// flip turns a bit of a file: the first one of the last place that has a text.
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: flip file text")
+	}
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	at := bytes.LastIndex(data, []byte(args[1]))
+	if at < 0 {
+		ts.Fatalf("%s has no %q", path, args[1])
+	}
+	data[at] ^= 0x80
+	ts.Check(os.WriteFile(path, data, 0o644))
 }

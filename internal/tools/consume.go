@@ -4,16 +4,25 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // endIdleMax is how long a consumer on its way to the end waits for the next record.
 const endIdleMax = 3 * time.Second
+
+// A partition that cannot be read for the moment is asked again after retryPause; on the way to the
+// end, or if the topic may be gone, retriesMax times.
+const (
+	retryPause = 250 * time.Millisecond
+	retriesMax = int(endIdleMax / retryPause)
+)
 
 // ConsumeOptions say what is read and how it is written.
 type ConsumeOptions struct {
@@ -27,50 +36,57 @@ type ConsumeOptions struct {
 	ReadCommitted bool
 	Format        *Format // nil: one line of JSON each
 	Progress      io.Writer
+	Warnings      io.Writer // gets a line for all damage that is passed by
 }
 
 // Consume writes records to out until a limit of the options is reached or ctx ends,
-// which is no error, and returns how many it wrote.
+// which is no error, and returns how many it wrote. Offsets that the broker finds damaged are passed
+// by and named; the error then matches ErrDamaged.
 func Consume(ctx context.Context, o ConsumeOptions, out io.Writer) (int64, error) {
-	client, ends, err := o.open(ctx)
-	if err != nil {
+	c := consumer{o: o, out: bufio.NewWriterSize(out, 64<<10), next: map[int32]int64{}}
+	if err := c.open(ctx); err != nil {
 		return 0, err
 	}
-	defer client.Close()
-	c := consumer{o: o, client: client, ends: ends, out: bufio.NewWriterSize(out, 64<<10)}
+	defer c.client.Close()
 	c.progress = StartProgress("consumed", o.Progress)
 	defer c.progress.Stop()
-	err = c.run(ctx)
+	err := c.run(ctx)
+	if err == nil && c.damaged {
+		err = ErrDamaged
+	}
 	return c.progress.Records(), err
 }
 
-// open makes a client that stands at the asked positions; ends is the log end of each
-// partition with something to read, or nil if the end does not matter.
-func (o ConsumeOptions) open(ctx context.Context) (*kgo.Client, map[int32]int64, error) {
-	opts := []kgo.Opt{kgo.KeepControlRecords()}
+// open makes a client that stands at the asked positions.
+func (c *consumer) open(ctx context.Context) (err error) {
+	o := c.o
+	// A damaged offset is an error that clients repeat for ever, unless they get to see those.
+	opts := []kgo.Opt{kgo.KeepControlRecords(), kgo.KeepRetryableFetchErrors()}
 	if o.ReadCommitted {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	if o.Group != "" {
 		opts = append(opts, kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.DisableAutoCommit(),
 			kgo.ConsumeResetOffset(o.From.reset()))
-		client, err := connect(ctx, o.Brokers, opts...)
-		return client, nil, err
 	}
-	client, err := connect(ctx, o.Brokers, opts...)
+	if c.client, err = connect(ctx, o.Brokers, opts...); err != nil || o.Group != "" {
+		return err
+	}
+	starts, ends, err := o.positions(ctx, kadm.NewClient(c.client))
 	if err != nil {
-		return nil, nil, err
+		c.client.Close()
+		return err
 	}
-	starts, ends, err := o.positions(ctx, kadm.NewClient(client))
-	if err != nil {
-		client.Close()
-		return nil, nil, err
+	for p, start := range starts {
+		c.next[p] = start.EpochOffset().Offset
 	}
-	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: starts})
-	return client, ends, nil
+	c.ends = ends
+	c.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: starts})
+	return nil
 }
 
-// positions asks the broker where to start, and where to stop if that was asked for.
+// positions asks the broker where to start, and where to stop if that was asked for: the log end of
+// each partition with something to read, or nil.
 func (o ConsumeOptions) positions(ctx context.Context, admin *kadm.Client) (map[int32]kgo.Offset, map[int32]int64, error) {
 	earliest, err := o.listed(admin.ListStartOffsets(ctx, o.Topic))
 	if err != nil {
@@ -128,7 +144,10 @@ func (o ConsumeOptions) listed(l kadm.ListedOffsets, err error) (map[int32]int64
 type consumer struct {
 	o        ConsumeOptions
 	client   *kgo.Client
-	ends     map[int32]int64
+	ends     map[int32]int64 // where to stop, nil if the end does not matter
+	next     map[int32]int64 // offset behind the last record of each partition
+	damaged  bool            // something was passed by
+	retries  int             // since the last record
 	out      *bufio.Writer
 	progress *Progress
 }
@@ -139,9 +158,6 @@ func (c *consumer) run(ctx context.Context) error {
 		if ctx.Err() != nil || c.o.ToEnd && fetches.IsClientClosed() {
 			return c.out.Flush()
 		}
-		if errs := fetches.Errors(); len(errs) > 0 {
-			return fmt.Errorf("topic %s partition %d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
-		}
 		written, err := c.writeAll(fetches)
 		if err == nil {
 			err = c.out.Flush()
@@ -149,11 +165,43 @@ func (c *consumer) run(ctx context.Context) error {
 		if err == nil && c.o.Group != "" {
 			err = c.client.CommitRecords(ctx, written...)
 		}
+		if err == nil && !c.finished() {
+			err = c.failures(ctx, fetches.Errors())
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// failures goes on behind damage, and tries again what can be over in a moment.
+func (c *consumer) failures(ctx context.Context, list []kgo.FetchError) error {
+	again := false
+	for _, e := range list {
+		err := e.Err
+		switch {
+		case errors.Is(err, kerr.CorruptMessage):
+			err = c.passBy(ctx, e.Partition)
+		case kerr.IsRetriable(err) && (c.retries < retriesMax || !c.o.ToEnd && !unknownTopic(err)):
+			again, err = true, nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("topic %s partition %d: %w", e.Topic, e.Partition, err)
+		}
+	}
+	if again {
+		c.retries++
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+	return nil
+}
+
+func unknownTopic(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
 }
 
 // poll waits for records. On the way to the end it gives up after a while without any:
@@ -178,6 +226,7 @@ func (c *consumer) finished() bool {
 func (c *consumer) writeAll(fetches kgo.Fetches) ([]*kgo.Record, error) {
 	var written []*kgo.Record
 	for r := range fetches.RecordsAll() {
+		c.retries = 0
 		if c.o.Count > 0 && c.progress.Records() >= c.o.Count {
 			break
 		}
@@ -190,6 +239,7 @@ func (c *consumer) writeAll(fetches kgo.Fetches) ([]*kgo.Record, error) {
 			}
 		}
 		written = append(written, r)
+		c.next[r.Partition] = r.Offset + 1
 		if r.Offset+1 >= c.ends[r.Partition] {
 			delete(c.ends, r.Partition)
 		}
