@@ -66,6 +66,8 @@ func (c *checking) readLogDir(ctx context.Context, dir string, d *dirCheck) (*su
 			found.note(path, -1, -1, "left over: %s", leftovers[filepath.Ext(path)])
 		case kind == cleanState:
 			err = c.checkCleanState(path, found)
+		case kind == leftAlone:
+			err = c.checkLeftAlone(path, found)
 		case kind == kraftSnapshot:
 			err = newPartition(c.o.FS, dir, found).checkKRaftSnapshot(ctx, path)
 		}
@@ -90,10 +92,14 @@ func (c *checking) checkCleanState(path string, found *collector) error {
 	if err != nil {
 		return err
 	}
-	if len(data) < 8 || string(data[:4]) != "GCS1" || crc32.Checksum(data[8:], castagnoli) != binary.BigEndian.Uint32(data[4:]) {
+	if !rightCleanState(data) {
 		found.note(path, -1, -1, "damaged; the next start of gregor takes longer without it")
 	}
 	return nil
+}
+
+func rightCleanState(data []byte) bool {
+	return len(data) >= 8 && string(data[:4]) == "GCS1" && crc32.Checksum(data[8:], castagnoli) == binary.BigEndian.Uint32(data[4:])
 }
 
 // report looks at what the files of the directory say together.

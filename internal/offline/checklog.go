@@ -181,6 +181,7 @@ func (s *segmentCheck) good(sp span) {
 		s.holes = append(s.holes, hole{sp.Position, sp.End})
 		return
 	}
+	s.losses.batch(in)
 	s.checkOffsetEntries(sp.Position, b, in)
 	s.checkTimeEntries(b, in)
 	s.epochs.batch(s, sp.Position, b)

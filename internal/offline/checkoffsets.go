@@ -115,6 +115,13 @@ func (p *partition) reportGaps() {
 		return
 	}
 	for _, g := range p.offsets.gaps {
+		p.reportGap(g)
+	}
+}
+
+// reportGap reports what of a hole is not known to be lost.
+func (p *partition) reportGap(hole gap) {
+	for _, g := range p.losses.unexplained(hole) {
 		if g.segment && p.inLogDir() && !p.aside {
 			p.damage(g.path, g.position, g.from, "offsets %d-%d are missing in front of this segment", g.from, g.to-1)
 			continue

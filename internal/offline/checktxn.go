@@ -26,6 +26,9 @@ func (w *txnWalk) batch(s *segmentCheck, b record.Batch, in insight) {
 		}
 		return
 	}
+	if in.control == record.ControlAbort || in.control == record.ControlCommit {
+		s.losses.marker(id, in.last)
+	}
 	first, known := w.open[id]
 	delete(w.open, id)
 	if in.control == record.ControlAbort {

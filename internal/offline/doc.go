@@ -8,11 +8,14 @@
 //	  meta.properties                     cluster, node, id of the directory
 //	  .kafka_cleanshutdown                there after a clean stop
 //	  *-offset-checkpoint                 partition -> offset
+//	  gregor-left-alone                   partitions that are not served
+//	  gregor-clean-state                  what each log knew of itself at a clean stop
 //	  bootstrap.checkpoint                KRaft snapshot, up to Kafka 3.9
 //	  TOPIC-P/                            a partition directory
 //	    BASE.log .index .timeindex .txnindex
 //	    OFFSET.snapshot                   state of producers in front of OFFSET
 //	    leader-epoch-checkpoint, partition.metadata
+//	    gregor-losses, gregor-transactions  what is known to be lost
 //	  __cluster_metadata-0/               the same, and
 //	    OFFSET-EPOCH.checkpoint           KRaft snapshot: batches as in a .log
 //	    quorum-state                      JSON
@@ -45,6 +48,7 @@
 //   - snapshots, checkpoints and identities, each for itself, against the log's ends and
 //     against the topics of the metadata log.
 //   - log directories of one broker, against each other.
+//   - what gregor has written down as lost, which is damage that is known: it is reported once.
 //
 // Beside a broker files grow, roll and go. The size of a file is taken once; where it has grown
 // since, bad bytes at its end are read again, and entries of indexes that lead behind it are

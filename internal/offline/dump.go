@@ -208,7 +208,7 @@ func (d *dumper) file(path, dir string, logStart int64) error {
 		return d.index(path, kind, base)
 	case producerSnapshot:
 		return d.producers(path)
-	case otherFile, leftover, cleanShutdown, cleanState, running, metaProperties, quorumState, partitionMetadata, offsetCheckpoint, epochCheckpoint:
+	case otherFile, leftover, cleanShutdown, cleanState, leftAlone, lossList, running, metaProperties, quorumState, partitionMetadata, offsetCheckpoint, epochCheckpoint:
 		return d.text(path, kind, dir != "")
 	}
 	return nil

@@ -173,6 +173,8 @@ func (d *dumper) text(path string, kind fileKind, found bool) error {
 	case d.o.JSON:
 		d.out.b = appendString(append(appendString(append(d.out.b, `{"file":`...), []byte(path)), `,"text":`...), data)
 		d.out.b = append(d.out.b, '}', '\n')
+	case kind == cleanState && rightCleanState(data):
+		d.out.printf("%d bytes of what each log knew of itself at a clean stop; the checksum is right.\n", len(data))
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
 		d.out.printf("%d bytes of an unknown kind.\n", len(data))
 	default:

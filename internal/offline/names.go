@@ -19,6 +19,7 @@ const (
 	lockFile         = ".lock"
 	copyFile         = "gregor-copy"        // marks a partition that moves here from another log directory
 	cleanStateFile   = "gregor-clean-state" // what each log knew of itself at a clean stop
+	leftAloneFile    = "gregor-left-alone"  // partitions that are not served
 	socketFile       = "gregor.sock"        // of a running gregor
 )
 
@@ -40,8 +41,10 @@ const (
 	quorumState
 	cleanShutdown
 	cleanState
-	running  // there while a broker runs
-	leftover // on its way in or out, or written to replace another one
+	leftAlone // by a gregor whose metadata does not know them
+	lossList  // gregor-losses and gregor-transactions
+	running   // there while a broker runs
+	leftover  // on its way in or out, or written to replace another one
 )
 
 var fixedNames = map[string]fileKind{
@@ -52,6 +55,9 @@ var fixedNames = map[string]fileKind{
 	quorumStateFile:                  quorumState,
 	bootstrapFile:                    kraftSnapshot,
 	cleanStateFile:                   cleanState,
+	leftAloneFile:                    leftAlone,
+	checkpoint.Losses:                lossList,
+	checkpoint.TransactionsFile:      lossList,
 	lockFile:                         running,
 	socketFile:                       running,
 }

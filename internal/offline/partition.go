@@ -39,6 +39,7 @@ type partition struct {
 	epochs    epochWalk
 	txns      txnWalk
 	producers producerWalk
+	losses    knownLosses
 	records   recordVisitor // of the metadata log
 	torn      bool          // the last segment ends in damage
 	compacted bool          // holes between offsets mean nothing
@@ -122,7 +123,7 @@ func (p *partition) check(ctx context.Context) error {
 	if err := p.loadEpochs(); err != nil {
 		return err
 	}
-	if err := p.loadProducers(); err != nil {
+	if err := errors.Join(p.loadProducers(), p.loadLosses()); err != nil {
 		return err
 	}
 	for i, base := range p.logs {
@@ -135,6 +136,7 @@ func (p *partition) check(ctx context.Context) error {
 	}
 	p.orphans()
 	p.reportGaps()
+	p.reportLosses()
 	p.checkEpochs()
 	p.producers.finish(p)
 	p.checkStart()
