@@ -154,4 +154,11 @@ func BenchmarkFetch(b *testing.B) {
 		b.SetBytes(16 << 10)
 		benchmarkHandle(b, n, 12, req)
 	})
+	b.Run("committed-16KiB", func(b *testing.B) {
+		req := fetchRequest(0, 0)
+		req.IsolationLevel = 1
+		req.Topics[0].Partitions[0].PartitionMaxBytes = 16 << 10
+		b.SetBytes(16 << 10)
+		benchmarkHandle(b, n, 12, req)
+	})
 }

@@ -119,6 +119,37 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
+// BenchmarkReadCommitted reads a log in which every tenth transaction was aborted.
+func BenchmarkReadCommitted(b *testing.B) {
+	l := openLog(b, diskOptions(b))
+	for i := range 10_000 {
+		p := &record.Producer{ID: int64(i % 7), BaseSequence: int32(i / 7)}
+		for _, set := range [][]byte{
+			spec{size: 100, producer: p, txn: true}.build(b),
+			record.EndTxnMarker(record.EndTxn{Type: record.ControlType(min(i%10, 1)), ProducerID: p.ID, Timestamp: testTime.UnixMilli()}),
+		} {
+			if _, err := l.AppendAsLeader(set, 0, AppendOptions{Origin: record.Coordinator}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	l.IncrementHighWatermark(l.Offsets().End)
+	for _, size := range []int{1 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			offset := int64(0)
+			for b.Loop() {
+				r, err := l.Read(offset, size, ReadCommitted, true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Slice.Release()
+				offset = (offset + 7919) % 20_000
+			}
+		})
+	}
+}
+
 // BenchmarkFlush has 64 producers that wait for the disk: sharing syncs against a sync for
 // each append.
 func BenchmarkFlush(b *testing.B) {
