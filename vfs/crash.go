@@ -173,6 +173,9 @@ func (c *crash) order(pending []fileChange) []fileChange {
 	return shuffled
 }
 
+// sectorSize is the least that a disk writes.
+const sectorSize = 512
+
 // tear applies all, nothing or some of a change.
 func (c *crash) tear(b []byte, change fileChange) []byte {
 	if c.rng == nil {
@@ -188,7 +191,7 @@ func (c *crash) tear(b []byte, change fileChange) []byte {
 	case outcome == 5:
 		return c.tearBytes(b, change)
 	case outcome == 6:
-		return c.tearSectors(b, change, 512)
+		return c.tearSectors(b, change, sectorSize)
 	default:
 		return c.tearSectors(b, change, 4096)
 	}
@@ -200,8 +203,9 @@ func (c *crash) tearTruncate(b []byte, size int64) []byte {
 	return resized(b, low+c.rng.Int64N(high-low+1))
 }
 
-// tearBytes applies one stretch of a write, cut anywhere. Often the size of the file has got
-// through and the bytes have not.
+// tearBytes applies one stretch of a write, cut anywhere behind. Disks write sectors as a whole: in
+// front of it only whole ones are missing. Often the size of the file has got through and the bytes
+// have not.
 func (c *crash) tearBytes(b []byte, w fileChange) []byte {
 	size := int64(len(w.data))
 	if c.keep() {
@@ -211,6 +215,7 @@ func (c *crash) tearBytes(b []byte, w fileChange) []byte {
 	start := int64(0)
 	if c.keep() {
 		start = c.rng.Int64N(end + 1)
+		start = max(0, start-(w.offset+start)%sectorSize)
 	}
 	return fileChange{offset: w.offset + start, data: w.data[start:end]}.applyTo(b)
 }
