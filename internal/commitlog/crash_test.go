@@ -624,7 +624,8 @@ func committed(list []record.Batch, logStart, limit int64) (offsets []int64) {
 	return offsets
 }
 
-// retry sends the last batch of each producer again, as a client does that got no answer.
+// retry sends the last batch of each producer again, as a client does that got no answer. Where one
+// behind it is in quarantine, what is left of that is known, and a snapshot has only one.
 func (w *crashWorld) retry() {
 	last := map[int64]record.Batch{}
 	for _, b := range w.batches {
@@ -633,7 +634,7 @@ func (w *crashWorld) retry() {
 		}
 	}
 	for id, b := range last {
-		if b.BaseOffset() < w.log.Offsets().LogStart {
+		if b.BaseOffset() < w.log.Offsets().LogStart || b.LastSequence()+1 != w.sequences[id] {
 			continue
 		}
 		again := slices.Clone(b)

@@ -25,6 +25,7 @@ type examination struct {
 
 	state  *ProducerState
 	first  int                  // of state.doubts that this segment has raised
+	last   int                  // and one behind the last
 	stored []segment.AbortedTxn // entries of the index that no batch disproves
 	made   []segment.AbortedTxn // entries by the markers of the segment
 	mended map[int64]int64      // offsets in damage where batches are known: who was aborted there, or -1
@@ -67,13 +68,11 @@ func (l *Log) examineLocked(s *segment.Segment, damage error) (*txnFacts, error)
 
 // examine is for the writer.
 func (l *Log) examine(segments []*segment.Segment, i int, live *ProducerState, complete bool) error {
-	e := &examination{log: l, segments: segments, i: i, s: segments[i], live: live, complete: complete, mended: map[int64]int64{}}
-	if err := e.read(); err != nil {
+	e, err := l.examinationOf(segments, i)
+	if err != nil {
 		return err
 	}
-	if err := e.readOn(); err != nil {
-		return err
-	}
+	e.live, e.complete = live, e.complete && complete
 	list, err := e.merged()
 	if err != nil {
 		return err
@@ -89,6 +88,24 @@ func (l *Log) examine(segments []*segment.Segment, i int, live *ProducerState, c
 	}
 	l.setFactsLocked(segments, e.s, &e.facts)
 	return nil
+}
+
+// examinationOf reads what there is to know of segment i.
+func (l *Log) examinationOf(segments []*segment.Segment, i int) (*examination, error) {
+	e := &examination{log: l, segments: segments, i: i, s: segments[i], complete: true, mended: map[int64]int64{}}
+	if err := e.read(); err != nil {
+		return nil, err
+	}
+	return e, e.readOn()
+}
+
+// doubtsIn returns the transactions whose end may be in damage of segment i.
+func (l *Log) doubtsIn(segments []*segment.Segment, i int) ([]doubt, error) {
+	e, err := l.examinationOf(segments, i)
+	if err != nil {
+		return nil, err
+	}
+	return e.doubts(), nil
 }
 
 // read goes through the segment.
@@ -122,8 +139,12 @@ func (e *examination) read() (err error) {
 		return err
 	})
 	e.facts.open = e.state.openTxns()
+	e.last = len(e.state.doubts)
 	return err
 }
+
+// doubts are the transactions whose end may be in damage of the segment.
+func (e *examination) doubts() []doubt { return e.state.doubts[e.first:e.last] }
 
 func (e *examination) note(t CompletedTxn, ended bool) {
 	if ended && t.Aborted {
@@ -154,8 +175,11 @@ func (e *examination) readStored() error {
 
 // readOn looks behind the segment for what becomes of transactions whose end may be in its damage.
 func (e *examination) readOn() error {
+	if err := e.log.mu.snapshots.witness(e.end(), e.state); err != nil {
+		return err
+	}
 	for _, s := range e.segments[e.i+1:] {
-		if !slices.ContainsFunc(e.state.doubts[e.first:], func(d doubt) bool { return d.outcome == txnPending }) {
+		if !slices.ContainsFunc(e.doubts(), doubt.isPending) {
 			return nil
 		}
 		stored, _, err := s.StoredAborted()
@@ -228,8 +252,8 @@ func (e *examination) settle(list []segment.AbortedTxn) error {
 	if err != nil {
 		return err
 	}
-	for i := range e.state.doubts[e.first:] {
-		d := &e.state.doubts[e.first+i]
+	for i := range e.doubts() {
+		d := &e.doubts()[i]
 		covered, err := e.covered(d, list)
 		if err != nil {
 			return err

@@ -200,6 +200,34 @@ func (l *Log) noteLostLocked(undecided, aborted, proven []UndecidedTxn) error {
 	return err
 }
 
+// noteCutLocked notes, before a truncation to an offset in the last of the kept segments, the transactions
+// that may have ended in damage, of which a marker tells that goes. It returns those that went on.
+func (l *Log) noteCutLocked(segments []*segment.Segment, kept int, offset int64) (ongoing []segment.OpenTxn, err error) {
+	if len(l.mu.producers.producers) == 0 {
+		return nil, nil
+	}
+	var list []UndecidedTxn
+	for i, s := range segments[:kept] {
+		known := s.TxnsComplete() && s.TxnsProven()
+		if known && l.knownFacts(s) == noFacts || len(s.Damages()) == 0 && (known || i+1 < kept) {
+			continue
+		}
+		doubts, err := l.doubtsIn(segments, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range doubts {
+			switch {
+			case d.outcome == txnOngoing:
+				ongoing = append(ongoing, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
+			case d.first.offset < offset && d.marker >= offset && !d.noted:
+				list = append(list, d.undecided())
+			}
+		}
+	}
+	return ongoing, l.noteLostLocked(list, nil, nil)
+}
+
 // cutLostLocked takes notice of a truncation to an offset. Transactions that are open again are not
 // lost any more.
 func (l *Log) cutLostLocked(offset int64, state *ProducerState) error {

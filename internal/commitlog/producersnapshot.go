@@ -210,6 +210,33 @@ func (s *snapshots) restore(offset int64) (*ProducerState, error) {
 	if !slices.Contains(s.doubted, offset) {
 		return nil, nil
 	}
+	return s.read(offset)
+}
+
+// witness asks the snapshots from an offset on, which is behind damage, which transactions that are in
+// doubt go on there. Those from before a crash know it too: who made them had the damaged bytes, and
+// what is in front of these is as it was.
+func (s *snapshots) witness(from int64, state *ProducerState) error {
+	for _, offset := range slices.Sorted(slices.Values(slices.Concat(s.offsets, s.doubted))) {
+		if !slices.ContainsFunc(state.doubts, doubt.isPending) {
+			return nil
+		}
+		if offset < from {
+			continue
+		}
+		snapshot, err := s.read(offset)
+		if err != nil {
+			return err
+		}
+		if snapshot != nil {
+			state.goesOn(snapshot.beginsOpen)
+		}
+	}
+	return nil
+}
+
+// read returns the state of a file, or nil if there is none, or it is damaged.
+func (s *snapshots) read(offset int64) (*ProducerState, error) {
 	data, err := vfs.ReadFile(s.fs, s.path(offset), snapshotSizeMax)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

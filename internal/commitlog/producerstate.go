@@ -198,24 +198,13 @@ func (s *ProducerState) apply(b record.Batch, m endTxn, at position) (CompletedT
 		s.producers[p.id] = p
 	}
 	s.endLost(b.BaseOffset())
-	d := s.pending(p.id)
 	p.setEpoch(b.ProducerEpoch())
 	p.lastTimestamp = b.MaxTimestamp()
 	if b.IsControl() {
 		p.coordinatorEpoch = m.coordinatorEpoch
-		if d != nil {
-			return s.endDoubt(p, d, m.abort, b)
-		}
-		return s.endTxn(p, m.abort, b.LastOffset())
+		return s.endTxns(p, m.abort, b)
 	}
-	if d != nil {
-		switch d.outcome = d.afterData(b.ProducerEpoch(), b.IsTransactional(), b.BaseSequence()); d.outcome {
-		case txnOngoing:
-			s.resume(p, d)
-		case txnPending:
-			d.bridged = true
-		}
-	}
+	s.goOn(p, b)
 	p.add(producerBatch{b.LastSequence(), b.LastOffsetDelta(), b.LastOffset(), b.MaxTimestamp()})
 	if b.IsTransactional() && p.txn.offset < 0 {
 		p.txn = at
@@ -233,16 +222,6 @@ func (s *ProducerState) endTxn(p *producer, abort bool, markerOffset int64) (Com
 	s.open = slices.Delete(s.open, i, i+1)
 	p.txn = noPosition
 	return t, true
-}
-
-// endDoubt is endTxn for a producer that has a transaction in doubt.
-func (s *ProducerState) endDoubt(p *producer, d *doubt, abort bool, b record.Batch) (CompletedTxn, bool) {
-	d.outcome, d.marker = d.afterMarker(b.ProducerEpoch(), abort), b.LastOffset()
-	t, ended := s.endTxn(p, abort, b.LastOffset())
-	if !ended && d.outcome != txnEnded {
-		t, ended = CompletedTxn{p.id, d.first.offset, b.LastOffset(), abort, d.first}, true
-	}
-	return t, ended
 }
 
 func (s *ProducerState) insertOpen(p *producer) {

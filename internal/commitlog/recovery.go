@@ -446,6 +446,9 @@ func (r *recovery) snapshotAt(base int64) error {
 	if r.producers.end < base {
 		r.producers.end = base
 	}
+	if err := l.mu.snapshots.witness(base, r.producers); err != nil {
+		return err
+	}
 	if base == 0 || r.producers.end > base {
 		return nil
 	}
@@ -531,8 +534,8 @@ func replaySegment(state *ProducerState, s *segment.Segment, end int64) error {
 }
 
 // resetProducersLocked makes the producer state that of the log end, after a truncation
-// to next.
-func (l *Log) resetProducersLocked(next *Offsets) error {
+// to next. Ongoing are transactions that were open behind damage.
+func (l *Log) resetProducersLocked(next *Offsets, ongoing []segment.OpenTxn) error {
 	empty := len(l.mu.producers.producers) == 0
 	if err := l.mu.snapshots.removeIf(func(offset int64) bool { return offset > next.End }); err != nil {
 		return err
@@ -545,6 +548,9 @@ func (l *Log) resetProducersLocked(next *Offsets) error {
 	if err != nil {
 		return err
 	}
+	state.goesOn(func(producerID, first int64) bool {
+		return l.mu.producers.beginsOpen(producerID, first) || slices.Contains(ongoing, segment.OpenTxn{ProducerID: producerID, FirstOffset: first})
+	})
 	state.doubts, state.lost = nil, nil
 	l.mu.producers = state
 	again := l.nextLocked()

@@ -67,6 +67,10 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err != nil {
 		return err
 	}
+	ongoing, err := l.noteCutLocked(o.segments, kept, offset)
+	if err != nil {
+		return err
+	}
 	l.voidSyncsLocked(offset)
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool {
 		return s == active || !slices.Contains(o.segments[:kept], s)
@@ -100,7 +104,7 @@ func (l *Log) truncateLocked(offset int64) error {
 	l.voidSyncsLocked(l.mu.dataEnd)
 	l.startSegmentLocked(l.config.Load())
 	l.cutFactsLocked(next.segments, offset)
-	if err := l.resetProducersLocked(next); err != nil {
+	if err := l.resetProducersLocked(next, ongoing); err != nil {
 		return err
 	}
 	if err := l.cutLostLocked(offset, l.mu.producers); err != nil || !l.losesEndLocked(active, offset) {

@@ -1,9 +1,11 @@
 package commitlog
 
 import (
+	"iter"
 	"math"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -13,7 +15,7 @@ type doubt struct {
 	producerID   int64
 	epoch        int16
 	first        position
-	lastSequence int32 // of its last batch in front of the damage
+	lastSequence int32 // of its last batch, if that is in front of the damage, or -1
 
 	lostFirst, lostEnd int64 // the first damage behind that batch
 	lost               int64 // offsets in all of them
@@ -31,6 +33,8 @@ type doubt struct {
 	outcome txnOutcome
 	marker  int64 // offset of the ABORT marker, of an aborted one
 }
+
+func (d doubt) isPending() bool { return d.outcome == txnPending }
 
 // A txnOutcome is what became of a transaction.
 type txnOutcome int8
@@ -147,7 +151,7 @@ func (s *ProducerState) endLost(offset int64) {
 // abortedIn takes in that the index knows of a transaction whose marker is in a damage. One that began
 // before it has ended as well, nobody knows how.
 func (s *ProducerState) abortedIn(a segment.AbortedTxn, d lostStretch) {
-	if t := s.pending(a.ProducerID); t != nil {
+	for t := range s.pending(a.ProducerID) {
 		t.outcome, t.marker = txnAborted, a.LastOffset
 		if a.FirstOffset > t.first.offset {
 			t.outcome = txnEnded
@@ -163,14 +167,66 @@ func (s *ProducerState) abortedIn(a segment.AbortedTxn, d lostStretch) {
 	}
 }
 
-// pending returns the transaction of a producer that is in doubt.
-func (s *ProducerState) pending(producerID int64) *doubt {
-	for i := range s.doubts {
-		if d := &s.doubts[i]; d.producerID == producerID && d.outcome == txnPending {
-			return d
+// pending yields the transactions of a producer that are in doubt, oldest first. All but the last have
+// records of later ones behind them, or other damage.
+func (s *ProducerState) pending(producerID int64) iter.Seq[*doubt] {
+	return func(yield func(*doubt) bool) {
+		for i := range s.doubts {
+			if d := &s.doubts[i]; d.producerID == producerID && d.isPending() && !yield(d) {
+				return
+			}
 		}
 	}
-	return nil
+}
+
+// goOn tells the transactions in doubt of the next batch of records of their producer.
+func (s *ProducerState) goOn(p *producer, b record.Batch) {
+	for d := range s.pending(p.id) {
+		switch d.outcome = d.afterData(b.ProducerEpoch(), b.IsTransactional(), b.BaseSequence()); d.outcome {
+		case txnOngoing:
+			s.resume(p, d)
+		case txnPending:
+			d.bridged, d.lastSequence = true, -1 // what comes next goes on behind this batch
+		}
+	}
+}
+
+// endTxns is endTxn with a marker, which tells the transactions in doubt something, too.
+func (s *ProducerState) endTxns(p *producer, abort bool, b record.Batch) (t CompletedTxn, ended bool) {
+	t, ended = s.endTxn(p, abort, b.LastOffset())
+	for d := range s.pending(p.id) {
+		d.outcome, d.marker = d.afterMarker(b.ProducerEpoch(), abort), b.LastOffset()
+		if !ended && d.outcome != txnEnded {
+			t, ended = CompletedTxn{p.id, d.first.offset, b.LastOffset(), abort, d.first}, true
+		}
+	}
+	return t, ended
+}
+
+// goesOn opens the transactions in doubt again that are open behind the damage, as somebody says who
+// knew more.
+func (s *ProducerState) goesOn(isOpen func(producerID, first int64) bool) {
+	for i := range s.doubts {
+		if d := &s.doubts[i]; d.isPending() && !d.noted && isOpen(d.producerID, d.first.offset) {
+			s.resume(s.producers[d.producerID], d)
+		}
+	}
+}
+
+// beginsOpen reports whether a producer has a transaction open that begins at an offset.
+func (s *ProducerState) beginsOpen(producerID, first int64) bool {
+	p := s.producers[producerID]
+	return p != nil && p.txn.offset == first
+}
+
+// undecided lists the transactions in doubt of which nobody has been told.
+func (s *ProducerState) undecided() (list []UndecidedTxn) {
+	for _, d := range s.doubts {
+		if d.isPending() && !d.noted {
+			list = append(list, d.undecided())
+		}
+	}
+	return list
 }
 
 // resume opens a transaction again that has turned out to go on.

@@ -301,3 +301,170 @@ func TestTransactionsOfVersion2(t *testing.T) {
 		}
 	}
 }
+
+// txnInFrontOfDamage writes a record of producer 1 at 0, two markers of another one, and plain records
+// from 3 on, which rolls may part. The markers are wiped, and the log was stopped.
+func txnInFrontOfDamage(t *testing.T, mem *vfs.Mem, rolls ...int64) Options {
+	t.Helper()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 1}, txn: true, tag: "a"}.build(t)) // 0
+	mustMark(t, l, marker(2, 0, true, 0))                                                   // 1
+	mustMark(t, l, marker(2, 0, true, 0))                                                   // 2
+	for i, tag := range []string{"b", "c", "d"} {
+		if slices.Contains(rolls, int64(i+3)) {
+			must(t, l.Roll())
+		}
+		mustAppend(t, l, spec{tag: tag}.build(t))
+	}
+	must(t, l.Close())
+	wipe(t, mem, 2)
+	wipe(t, mem, 1)
+	o.Clean, o.RecoveryPoint = true, 6
+	return o
+}
+
+// A transaction that is open in the producer snapshot behind damage goes on, and so is not undecided when
+// its marker comes and the log is read anew.
+func TestSnapshotProvesOpenTxn(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		for _, abort := range []bool{true, false} {
+			mem := vfs.NewMem()
+			o := txnInFrontOfDamage(t, mem, 4)
+			l := openLog(t, o)
+			mustMark(t, l, marker(1, 0, abort, 0)) // 6
+			must(t, l.Close())
+			if o.Clean, o.RecoveryPoint = clean, 7; !clean {
+				o.RecoveryPoint = 0
+			}
+			for range 2 {
+				l = openLog(t, o)
+				l.SetHighWatermark(l.Offsets().End)
+				got, corrupt := committedReader(t, l)
+				want := []string{"0:a0", "3:b0", "4:c0", "5:d0"}
+				if abort {
+					want = want[1:]
+				}
+				if !slices.Equal(got, want) || !slices.Equal(corrupt, []int64{1, 2}) {
+					t.Errorf("clean %v, abort %v: read %v, corrupt %v", clean, abort, got, corrupt)
+				}
+				must(t, l.Close())
+				o.Clean, o.RecoveryPoint = true, 7
+			}
+		}
+	}
+}
+
+// A transaction stays open behind damage when the log is truncated behind that, and the next record of
+// the producer belongs to it.
+func TestTruncationKeepsOpenTxn(t *testing.T) {
+	for _, rolls := range [][]int64{nil, {4}, {5}} {
+		mem := vfs.NewMem()
+		l := openLog(t, txnInFrontOfDamage(t, mem, rolls...))
+		must(t, l.TruncateTo(5))
+		mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: 1}, txn: true, tag: "e"}.build(t)) // 5
+		l.SetHighWatermark(6)
+		if stable := l.Offsets().LastStable; stable != 0 {
+			t.Errorf("rolls %v: last stable offset %d", rolls, stable)
+		}
+		mustMark(t, l, marker(1, 0, true, 0)) // 6
+		l.SetHighWatermark(7)
+		if got, corrupt := committedReader(t, l); !slices.Equal(got, []string{"3:b0", "4:c0"}) {
+			t.Errorf("rolls %v: read %v, corrupt %v", rolls, got, corrupt)
+		}
+	}
+}
+
+// A marker that a truncation cuts off proves nothing any more: the transaction may have ended in the
+// damage in front, unless a snapshot has it open there.
+func TestTruncationOfMarkerBehindDamage(t *testing.T) {
+	for _, snapshot := range []bool{true, false} {
+		mem := vfs.NewMem()
+		o := txnInFrontOfDamage(t, mem, 4)
+		l := openLog(t, o)
+		mustMark(t, l, marker(1, 0, true, 0)) // 6
+		if !snapshot {
+			must(t, mem.Remove(dir+snapshotName(4)))
+			must(t, mem.Remove(dir+snapshotName(6)))
+		}
+		must(t, l.TruncateTo(3))
+		l.SetHighWatermark(3)
+		got, corrupt := committedReader(t, l)
+		list, err := l.UndecidedTxns()
+		must(t, err)
+		stable := l.Offsets().LastStable
+		if snapshot && (stable != 0 || len(list) > 0) || !snapshot && (stable != 3 || len(list) != 1 || !slices.Contains(corrupt, 0)) || len(got) > 0 {
+			t.Errorf("snapshot %v: read %v, corrupt %v, stable %d, undecided %v", snapshot, got, corrupt, stable, list)
+		}
+	}
+}
+
+// A snapshot proves it for the segments in front of it, too: theirs, which an unclean start makes anew,
+// have the transaction open.
+func TestLaterSnapshotProvesOpenTxn(t *testing.T) {
+	mem := vfs.NewMem()
+	o := txnInFrontOfDamage(t, mem, 4, 5)
+	must(t, mem.Remove(dir+snapshotName(4)))
+	o.Clean, o.RecoveryPoint = false, 0
+	l := openLog(t, o)
+	mustMark(t, l, marker(1, 0, true, 0)) // 6
+	must(t, l.TruncateTo(5))
+	l.SetHighWatermark(5)
+	if got, corrupt := committedReader(t, l); l.Offsets().LastStable != 0 || len(got) > 0 {
+		t.Errorf("read %v, corrupt %v, last stable offset %d", got, corrupt, l.Offsets().LastStable)
+	}
+}
+
+// Without the snapshots behind damage an unclean start does not know whether a transaction is open, and
+// does not take it for committed.
+func TestDamageWithoutSnapshots(t *testing.T) {
+	mem := vfs.NewMem()
+	o := txnInFrontOfDamage(t, mem, 4, 5)
+	for _, offset := range []int64{4, 5, 6} {
+		must(t, mem.Remove(dir+snapshotName(offset)))
+	}
+	o.Clean, o.RecoveryPoint = false, 5
+	l := openLog(t, o)
+	l.SetHighWatermark(6)
+	got, corrupt := committedReader(t, l)
+	if !slices.Equal(got, []string{"3:b0", "4:c0", "5:d0"}) || !slices.Contains(corrupt, 0) {
+		t.Errorf("read %v, corrupt %v", got, corrupt)
+	}
+}
+
+// Of two transactions of a producer in doubt, a marker ends the later one.
+func TestMarkerOfTheLaterDoubt(t *testing.T) {
+	s := newProducerState(0)
+	data := func(offset int64, sequence int32) {
+		b := record.Batch(spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true}.build(t))
+		b.SetBaseOffset(offset)
+		s.apply(b, endTxn{}, position{offset: offset})
+	}
+	data(0, 0)
+	s.damaged(goneStretch(1, 5), nil)
+	data(5, 3)
+	s.damaged(goneStretch(6, 7), nil)
+	m := record.Batch(marker(1, 0, true, 0))
+	m.SetBaseOffset(7)
+	got, ended := s.apply(m, parseEndTxn(m), position{offset: 7})
+	if !ended || got.FirstOffset != 5 || s.doubts[0].outcome != txnEnded || s.doubts[1].outcome != txnAborted {
+		t.Errorf("ended %v %+v, doubts %+v", ended, got, s.doubts)
+	}
+}
+
+// Sequence numbers tell of the batch behind the damage only.
+func TestSequencesBehindTheFirst(t *testing.T) {
+	s := newProducerState(0)
+	data := func(offset int64, sequence int32) {
+		b := record.Batch(spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true}.build(t))
+		b.SetBaseOffset(offset)
+		s.apply(b, endTxn{}, position{offset: offset})
+	}
+	data(0, 0)
+	s.damaged(goneStretch(1, 3), nil)
+	data(3, 2) // one of the two offsets was a record, the other one may have been a marker
+	data(4, 3)
+	if s.doubts[0].outcome != txnPending {
+		t.Errorf("outcome %v", s.doubts[0].outcome)
+	}
+}
