@@ -140,6 +140,11 @@ func (e *examination) read() (err error) {
 	})
 	e.facts.open = e.state.openTxns()
 	e.last = len(e.state.doubts)
+	for _, d := range e.doubts() {
+		if d.isPending() {
+			e.facts.open = append(e.facts.open, d.open())
+		}
+	}
 	return err
 }
 
@@ -295,13 +300,13 @@ func (e *examination) covered(d *doubt, list []segment.AbortedTxn) (bool, error)
 }
 
 func (e *examination) decide(d *doubt, v txnVerdict, indexed bool) {
-	f := &e.facts
 	elsewhere := v == verdictAborted && indexed && d.marker >= e.end() // its entry is with its marker
 	if v == verdictOpen || elsewhere {
-		f.open = append(f.open, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
 		return
 	}
-	f.settled = append(f.settled, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
+	f := &e.facts
+	f.open = slices.DeleteFunc(f.open, func(t segment.OpenTxn) bool { return t == d.open() })
+	f.settled = append(f.settled, d.open())
 	switch v {
 	case verdictAborted:
 		if indexed {

@@ -219,7 +219,7 @@ func (l *Log) noteCutLocked(segments []*segment.Segment, kept int, offset int64)
 		for _, d := range doubts {
 			switch {
 			case d.outcome == txnOngoing:
-				ongoing = append(ongoing, segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset})
+				ongoing = append(ongoing, d.open())
 			case d.first.offset < offset && d.marker >= offset && !d.noted:
 				list = append(list, d.undecided())
 			}

@@ -36,6 +36,10 @@ type doubt struct {
 
 func (d doubt) isPending() bool { return d.outcome == txnPending }
 
+func (d doubt) open() segment.OpenTxn {
+	return segment.OpenTxn{ProducerID: d.producerID, FirstOffset: d.first.offset}
+}
+
 // A txnOutcome is what became of a transaction.
 type txnOutcome int8
 

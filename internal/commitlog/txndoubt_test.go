@@ -468,3 +468,69 @@ func TestSequencesBehindTheFirst(t *testing.T) {
 		t.Errorf("outcome %v", s.doubts[0].outcome)
 	}
 }
+
+// A transaction that its sequence numbers prove to go on behind damage, and that ends in the segment,
+// is looked for in no other one.
+func TestTxnEndsBehindDamage(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		l := openLog(t, o)
+		for i := range int32(3) {
+			mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: i}, txn: true, tag: "as-large-as-marker"}.build(t))
+		}
+		mustMark(t, l, marker(1, 0, false, 0)) // 3
+		must(t, l.Roll())
+		mustAppend(t, l, spec{tag: "b"}.build(t)) // 4
+		must(t, l.Close())
+		wipe(t, mem, 1)
+		if o.Clean = clean; clean {
+			o.RecoveryPoint = 5
+		}
+		for range 2 {
+			l = openLog(t, o)
+			l.SetHighWatermark(5)
+			got, corrupt := committedReader(t, l)
+			if !slices.Equal(got, []string{"0:as-large-as-marker0", "2:as-large-as-marker0", "4:b0"}) || !slices.Equal(corrupt, []int64{1}) {
+				t.Errorf("clean %v: read %v, corrupt %v", clean, got, corrupt)
+			}
+			must(t, l.Close())
+			o.Clean, o.RecoveryPoint = true, 5
+		}
+	}
+}
+
+// What may have ended in the second of two damages does not go on behind the segment because it did
+// behind the first.
+func TestTxnInFrontOfTwoDamages(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	data := func(sequence int32) {
+		mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true, tag: "as-large-as-marker"}.build(t))
+	}
+	data(0)                                // 0
+	data(1)                                // 1
+	data(2)                                // 2
+	mustMark(t, l, marker(2, 0, true, 0))  // 3
+	mustMark(t, l, marker(2, 0, true, 0))  // 4
+	mustMark(t, l, marker(1, 0, false, 0)) // 5
+	must(t, l.Roll())
+	mustAppend(t, l, spec{tag: "b"}.build(t)) // 6
+	must(t, l.Close())
+	for _, offset := range []int64{4, 3, 1} {
+		wipe(t, mem, offset)
+	}
+	for range 3 {
+		l = openLog(t, o)
+		l.SetHighWatermark(7)
+		got, corrupt := committedReader(t, l)
+		list, err := l.UndecidedTxns()
+		must(t, err)
+		beyond := slices.ContainsFunc(list, func(u UndecidedTxn) bool { return u.EndOffset > 5 })
+		if !slices.Equal(got, []string{"6:b0"}) || len(list) == 0 || beyond {
+			t.Errorf("read %v, corrupt %v, undecided %v", got, corrupt, list)
+		}
+		l.Abandon()
+	}
+}
