@@ -94,8 +94,10 @@ func (s *Segment) Aborted(fetchOffset, upper int64) (list []AbortedTxn, done boo
 	if err != nil {
 		return nil, false, err
 	}
-	for _, a := range txns.view() {
-		if a.LastOffset >= fetchOffset && a.FirstOffset < upper {
+	all := txns.view()
+	from, _ := slices.BinarySearchFunc(all, fetchOffset, func(a AbortedTxn, at int64) int { return cmp.Compare(a.LastOffset, at) })
+	for _, a := range all[from:] {
+		if a.FirstOffset < upper {
 			list = append(list, a)
 		}
 		done = done || a.LastStableOffset >= upper
