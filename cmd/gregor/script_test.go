@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -15,7 +17,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gregor-kafka/gregor"
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/web"
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +33,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: setup,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening, "http": httpGet, "flip": flip},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"listening": listening, "http": httpGet, "flip": flip, "undecided": undecided},
 	})
 }
 
@@ -113,4 +118,27 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	data[at] ^= 0x80
 	ts.Check(os.WriteFile(path, data, 0o644))
+}
+
+// undecided makes the log of a partition that has none one of a transaction, whose marker is nothing
+// but zeros, and a record, as a crash leaves it.
+func undecided(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: undecided directory")
+	}
+	dir := ts.MkAbs(args[0])
+	batch := func(offset int64, producer *record.Producer, value string) []byte {
+		b := record.NewBuilder(record.BuilderOptions{BaseOffset: offset, Producer: producer, Transactional: producer != nil})
+		ts.Check(b.Append(record.Record{Offset: offset, Timestamp: 1700000000000, Value: []byte(value)}))
+		return b.Build()
+	}
+	log := batch(0, &record.Producer{ID: 7}, "transactional")
+	marker := record.EndTxnMarker(record.EndTxn{Type: record.ControlCommit, BaseOffset: 1, ProducerID: 7, Timestamp: 1700000000000})
+	clear(marker)
+	log = append(append(log, marker...), batch(2, nil, "plain")...)
+	ts.Check(os.WriteFile(filepath.Join(dir, segment.Name(0, segment.LogFile, "")), log, 0o644))
+	err := os.Remove(filepath.Join(dir, "..", checkpoint.CleanShutdown))
+	if !errors.Is(err, fs.ErrNotExist) {
+		ts.Check(err)
+	}
 }

@@ -269,6 +269,18 @@ func (l *Log) UndecidedTxns() ([]UndecidedTxn, error) {
 	return list, nil
 }
 
+// UndecidedKnown counts the undecided transactions that somebody has come across since the start. It
+// reads nothing.
+func (l *Log) UndecidedKnown() int {
+	lost := l.lost.Load()
+	if lost == nil {
+		return 0
+	}
+	o := l.offsets.Load()
+	_, list := lost.between(o.LogStart, o.End, nil)
+	return len(list)
+}
+
 // DecideTxn ends an undecided transaction, as somebody says who knows or has made up his mind. When it
 // returns nil that is on the disk.
 func (l *Log) DecideTxn(producerID, firstOffset int64, commit bool) error {

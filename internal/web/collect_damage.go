@@ -21,6 +21,9 @@ var (
 	quarantinedBytes = gauge("gregor_log_quarantined_bytes",
 		"Bytes in quarantine by file and the position where they begin; without labels, all of them.",
 		"topic", "partition", "file", "position")
+	undecidedTxns = gauge("gregor_log_undecided_transactions",
+		"Transactions whose end is lost in damage, and that nobody has decided, as far as they were met since the start; without labels, all of them.",
+		"topic", "partition")
 	cutBytes = counter("gregor_log_recovery_cut_bytes_total",
 		"Bytes that recovery cut off the ends of logs at this start: a torn tail with nothing good behind it.",
 		"topic", "partition")
@@ -52,10 +55,12 @@ func writeScrub(w *metrics.Writer, p logdir.ScrubProgress, last *logdir.ScrubRep
 // damaged gathers the damage of all logs.
 type damaged struct {
 	rows      []damagedRow
-	cut       []cutRow
+	cut       []partitionRow
+	undecided []partitionRow
 	stretches int
 	bytes     int64
 	cutBytes  int64
+	txns      int64
 }
 
 type damagedRow struct {
@@ -65,9 +70,9 @@ type damagedRow struct {
 	size      int64
 }
 
-type cutRow struct {
+type partitionRow struct {
 	partition topic.Partition
-	bytes     int64
+	value     int64
 }
 
 func (d *damaged) add(p topic.Partition, l *commitlog.Log) {
@@ -82,23 +87,35 @@ func (d *damaged) add(p topic.Partition, l *commitlog.Log) {
 	if n := l.BytesCut(); n > 0 {
 		d.cutBytes += n
 		if len(d.cut) < damageRowsMax {
-			d.cut = append(d.cut, cutRow{p, n})
+			d.cut = append(d.cut, partitionRow{p, n})
+		}
+	}
+	if n := int64(l.UndecidedKnown()); n > 0 {
+		d.txns += n
+		if len(d.undecided) < damageRowsMax {
+			d.undecided = append(d.undecided, partitionRow{p, n})
 		}
 	}
 }
 
 func (d *damaged) write(w *metrics.Writer) {
 	sortPartitions(d.rows, func(r damagedRow) topic.Partition { return r.partition })
-	sortPartitions(d.cut, func(r cutRow) topic.Partition { return r.partition })
 	w.Single(quarantinedStretches, int64(d.stretches))
 	w.Begin(quarantinedBytes)
 	w.Int(d.bytes)
 	for _, r := range d.rows {
 		w.Int(r.size, r.partition.Topic, strconv.Itoa(int(r.partition.Partition)), r.file, strconv.FormatInt(r.position, 10))
 	}
-	w.Begin(cutBytes)
-	w.Int(d.cutBytes)
-	for _, r := range d.cut {
-		w.Int(r.bytes, r.partition.Topic, strconv.Itoa(int(r.partition.Partition)))
+	writePartitionRows(w, undecidedTxns, d.txns, d.undecided)
+	writePartitionRows(w, cutBytes, d.cutBytes, d.cut)
+}
+
+// writePartitionRows writes a sum and what there is of it in each partition.
+func writePartitionRows(w *metrics.Writer, f *metrics.Family, sum int64, rows []partitionRow) {
+	sortPartitions(rows, func(r partitionRow) topic.Partition { return r.partition })
+	w.Begin(f)
+	w.Int(sum)
+	for _, r := range rows {
+		w.Int(r.value, r.partition.Topic, strconv.Itoa(int(r.partition.Partition)))
 	}
 }
