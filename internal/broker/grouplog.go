@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -19,6 +20,7 @@ type coordinatorLog struct {
 	replicas   *replica.Manager
 	timeout    func() time.Duration // for a batch to be committed
 	loadBuffer func() int           // bytes read at once when a shard loads
+	logger     *slog.Logger
 }
 
 func (l *coordinatorLog) Append(ctx context.Context, p topic.Partition, epoch int32, batch []byte) (int64, error) {
@@ -62,30 +64,40 @@ func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit fu
 	if err != nil {
 		return err
 	}
+	skipped, err := replayLog(ctx, log, l.loadBuffer(), visit)
+	if skipped > 0 {
+		l.logger.Error("offsets are damaged and skipped: what groups had there is lost", "partition", p, "count", skipped)
+	}
+	return err
+}
+
+// replayLog passes the batches of a log to visit. What is in quarantine costs its own records, not those
+// of all groups: it returns how many offsets that were.
+func replayLog(ctx context.Context, log *commitlog.Log, sizeMax int, visit func(record.Batch) error) (skipped int64, err error) {
 	offsets := log.Offsets()
 	buf := make([]byte, 0, 64<<10)
 	for at := offsets.LogStart; at < offsets.End; {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return skipped, ctx.Err()
 		}
-		if buf, err = readSet(log, at, l.loadBuffer(), buf); err != nil {
-			// What is in quarantine costs its own records, not those of all groups: the log has named it.
+		if buf, err = readSet(log, at, sizeMax, buf); err != nil {
 			if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > at {
+				skipped += corrupt.End - at
 				at = corrupt.End
 				continue
 			}
-			return err
+			return skipped, err
 		}
 		next, err := visitSet(buf, at, visit)
 		if err != nil {
-			return err
+			return skipped, err
 		}
 		if next <= at {
-			return nil // the rest was truncated or compacted away meanwhile
+			break // the rest was truncated or compacted away meanwhile
 		}
 		at = next
 	}
-	return nil
+	return skipped, nil
 }
 
 // readSet reads whole batches from an offset on into buf, which grows as needed.

@@ -20,6 +20,7 @@ func (b *Broker) groupOptions() group.Options {
 			replicas:   b.replicas,
 			timeout:    func() time.Duration { return milliseconds(b.settings.now().Long("offsets.commit.timeout.ms")) },
 			loadBuffer: func() int { return b.settings.now().Int("offsets.load.buffer.size") },
+			logger:     b.logger,
 		},
 		Partitions: func() int32 {
 			t := b.quorum.Image().Topic(topic.ConsumerOffsets)
