@@ -35,6 +35,8 @@ func (s *Segment) Remains(d Damage) (Remains, error) {
 		return Remains{}, nil
 	case d.Size == 0:
 		return Remains{Marker: true, Room: offsets > 1}, nil
+	case d.Size < markerMin && d.end() >= s.size.Load(): // bytes are missing behind these
+		return Remains{Marker: true, Room: offsets > 1}, nil
 	case d.Size < record.HeaderSize || d.Size > maxRemains:
 		return unknownRemains(d, nil), nil
 	}

@@ -263,9 +263,13 @@ func (e *examination) settle(list []segment.AbortedTxn) error {
 		if err != nil {
 			return err
 		}
+		told, err := e.markerIsIndexed(d)
+		if err != nil {
+			return err
+		}
 		noted, hasNote := lost.find(d.undecided())
 		w := txnWitnesses{
-			outcome: d.outcome, indexed: covered, complete: e.complete && lost.sound && !d.gone, noted: hasNote, note: noted,
+			outcome: d.outcome, indexed: covered, complete: e.complete && told && lost.sound && !d.gone, noted: hasNote, note: noted,
 			open: e.live.isOpen(d.producerID, d.first.offset),
 		}
 		e.decide(d, w.verdict(), w.indexed)
@@ -297,6 +301,16 @@ func (e *examination) covered(d *doubt, list []segment.AbortedTxn) (bool, error)
 		}
 	}
 	return false, nil
+}
+
+// markerIsIndexed reports whether the index of a later segment has the ABORT marker that was found behind
+// the damage: without it, that index does not tell whose marker it is.
+func (e *examination) markerIsIndexed(d *doubt) (bool, error) {
+	if d.outcome != txnEnded || !d.abort || d.marker < e.end() {
+		return true, nil
+	}
+	stored, _, err := e.segments[floorSegment(e.segments, d.marker)].StoredAborted()
+	return slices.ContainsFunc(stored, func(a segment.AbortedTxn) bool { return a.LastOffset == d.marker && a.ProducerID == d.producerID }), err
 }
 
 func (e *examination) decide(d *doubt, v txnVerdict, indexed bool) {

@@ -31,7 +31,8 @@ type doubt struct {
 	noted bool
 
 	outcome txnOutcome
-	marker  int64 // offset of the ABORT marker, of an aborted one
+	marker  int64 // offset of the marker behind the damage
+	abort   bool  // that is what it says
 }
 
 func (d doubt) isPending() bool { return d.outcome == txnPending }
@@ -146,7 +147,7 @@ func (s *ProducerState) endLost(offset int64) {
 	}
 	for _, n := range s.lost.list {
 		p := s.producers[n.ProducerID]
-		if p != nil && p.txn.offset >= n.FirstOffset && p.txn.offset < n.EndOffset && n.EndOffset <= offset {
+		if p != nil && p.txn.offset == n.FirstOffset && n.EndOffset <= offset {
 			s.endTxn(p, true, n.EndOffset-1)
 		}
 	}
@@ -199,7 +200,7 @@ func (s *ProducerState) goOn(p *producer, b record.Batch) {
 func (s *ProducerState) endTxns(p *producer, abort bool, b record.Batch) (t CompletedTxn, ended bool) {
 	t, ended = s.endTxn(p, abort, b.LastOffset())
 	for d := range s.pending(p.id) {
-		d.outcome, d.marker = d.afterMarker(b.ProducerEpoch(), abort), b.LastOffset()
+		d.outcome, d.marker, d.abort = d.afterMarker(b.ProducerEpoch(), abort), b.LastOffset(), abort
 		if !ended && d.outcome != txnEnded {
 			t, ended = CompletedTxn{p.id, d.first.offset, b.LastOffset(), abort, d.first}, true
 		}

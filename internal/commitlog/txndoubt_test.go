@@ -534,3 +534,65 @@ func TestTxnInFrontOfTwoDamages(t *testing.T) {
 		l.Abandon()
 	}
 }
+
+// A transaction that began in the damage, as a snapshot behind it says, is not the one that ended in it.
+func TestLostIsNotTheNext(t *testing.T) {
+	f := func(first int64, wantOpen bool) {
+		t.Helper()
+		s := newProducerState(157)
+		p := &producer{id: 1, txn: position{offset: first}}
+		s.producers[1] = p
+		s.insertOpen(p)
+		s.lost = &lostTxns{list: []checkpoint.LostTransaction{{ProducerID: 1, FirstOffset: 129, EndOffset: 153}}}
+		if s.endLost(157); s.isOpen(1, first) != wantOpen {
+			t.Errorf("transaction that begins at %d: open %v, want %v", first, !wantOpen, wantOpen)
+		}
+	}
+	f(129, false)
+	f(144, true)
+	f(153, true)
+}
+
+// An ABORT marker behind a damage may be of the transaction that began in front of it, or of another. The
+// index of the marker's segment tells; where that is missing or has another producer, nobody knows.
+func TestMarkerWithoutItsIndex(t *testing.T) {
+	f := func(spoil func(mem *vfs.Mem, name string)) {
+		t.Helper()
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		l := openLog(t, o)
+		data := func(sequence int32, tag string) {
+			mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true, tag: tag}.build(t))
+		}
+		data(0, "a")
+		mustAppend(t, l, spec{records: 4, size: 100}.build(t)) // 1 to 4
+		data(1, "b")                                           // 5
+		must(t, l.Roll())
+		mustMark(t, l, marker(1, 0, true, 0)) // 6, the end of a and b
+		must(t, l.Close())
+		b := contentsOf(t, mem, segment.Name(0, segment.LogFile, ""))
+		for batch := range record.Batches(b) {
+			if batch.BaseOffset() == 1 {
+				clear(batch)
+			}
+		}
+		must(t, writeFile(mem, dir+segment.Name(0, segment.LogFile, ""), b))
+		spoil(mem, txnName(6))
+		// As from before there were snapshots at rolls: nothing else tells.
+		must(t, mem.Remove(dir+snapshotName(6)))
+		o.Clean = true
+		l = openLog(t, o)
+		l.SetHighWatermark(l.Offsets().End)
+		if got, corrupt := committedReader(t, l); len(got) > 0 {
+			t.Errorf("aborted records are read: %v, corrupt %v", got, corrupt)
+		}
+		must(t, l.Close())
+	}
+	f(func(*vfs.Mem, string) {})
+	f(func(mem *vfs.Mem, name string) { must(t, mem.Remove(dir+name)) })
+	f(func(mem *vfs.Mem, name string) {
+		b := contentsOf(t, mem, name)
+		b[3] ^= 1
+		must(t, writeFile(mem, dir+name, b))
+	})
+}
