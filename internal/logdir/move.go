@@ -14,8 +14,8 @@ import (
 
 // A move takes a partition from one directory to another while it is written. A copy, the
 // future log, follows the live one in a directory whose name ends in -future (mover.go).
-// When both end at the same offset the copy takes the place of the live log, in steps that
-// leave every crash state one that the next start understands:
+// What is in quarantine comes along as it is. When both end at the same offset the copy takes the
+// place of the live log, in steps that leave every crash state one that the next start understands:
 //
 //	                                   source        target
 //	everything is on disk              t-0           t-0.X-future
@@ -223,6 +223,9 @@ func (m *Manager) nameCopy(p topic.Partition, live, future entry) error {
 	if err := future.log.IncrementLogStart(o.LogStart); err != nil {
 		return err
 	}
+	if err := future.log.TakeOver(live.log); err != nil {
+		return err
+	}
 	if err := future.log.Flush(); err != nil {
 		return err
 	}
@@ -321,8 +324,21 @@ func (l *loading) loadFutures(ctx context.Context, dirs []*dir, found []listing)
 	}
 }
 
-// loadFuture opens the future log of a move that the last stop interrupted. What it has
-// beyond the live log is from before a crash, and not of the live log any more.
+// trimCopy cuts a copy where the live log ends: what is beyond is from before a crash, and not of the
+// live log any more. After a crash damage may be the copy's own, and is copied again: nobody was told
+// that the copy has anything.
+func trimCopy(copied, live *commitlog.Log, clean bool) error {
+	end := live.Offsets().End
+	if damages := copied.Quarantine(); !clean && len(damages) > 0 {
+		end = min(end, damages[0].First)
+	}
+	if copied.Offsets().End <= end {
+		return nil
+	}
+	return copied.TruncateTo(end)
+}
+
+// loadFuture opens the future log of a move that the last stop interrupted.
 func (l *loading) loadFuture(d *dir, at FoundPartition) error {
 	m, p := l.m, at.Partition
 	live, ok := m.entry(p)
@@ -335,8 +351,8 @@ func (l *loading) loadFuture(d *dir, at FoundPartition) error {
 	o.Dir, o.Clean = at.Path, d.startedClean
 	d.prove(&o, p)
 	log, err := m.openLog(o)
-	if err == nil && log.Offsets().End > live.log.Offsets().End {
-		err = log.TruncateTo(live.log.Offsets().End)
+	if err == nil {
+		err = trimCopy(log, live.log, d.startedClean)
 	}
 	if errors.Is(err, commitlog.ErrStopped) {
 		return nil

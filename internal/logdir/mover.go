@@ -9,6 +9,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // A mover lets future logs follow their live ones, num.replica.alter.log.dirs.threads at a
@@ -156,30 +157,40 @@ func copyLog(ctx context.Context, from, to *commitlog.Log, limit int, step stepp
 	return copied, nil
 }
 
-// copySome appends what follows the end of the copy, readBytes or a batch that is larger. It
-// returns buf, grown if need be.
+// copySome appends what follows the end of the copy, readBytes or a batch that is larger, or what is
+// in quarantine there. It returns buf, grown if need be.
 func copySome(from, to *commitlog.Log, buf []byte) (int, []byte, error) {
-	r, err := from.Read(to.Offsets().End, readBytes, commitlog.ReadLogEnd, true)
+	r, err := from.Read(to.Offsets().End, min(readBytes, to.Config().SegmentBytes), commitlog.ReadLogEnd, true)
 	defer r.Slice.Release()
 	size := r.Slice.Size()
-	if err != nil || size == 0 {
-		return 0, buf, err
-	}
-	if size > cap(buf) {
-		buf = make([]byte, size)
-	}
-	buf = buf[:size]
-	if _, err := r.Slice.ReadAt(buf, 0); err != nil {
-		return 0, buf, err
-	}
-	_, err = to.AppendAsFollower(buf, math.MaxInt32)
-	if below, ok := errors.AsType[*commitlog.UnexpectedOffsetError](err); ok && to.Size() == 0 {
-		// The log start is inside a batch: the copy begins with that.
-		if err = to.TruncateFullyAndStartAt(below.FirstOffset); err == nil {
-			_, err = to.AppendAsFollower(buf, math.MaxInt32)
+	if err == nil && size > 0 {
+		if size > cap(buf) {
+			buf = make([]byte, size)
+		}
+		buf = buf[:size]
+		if _, err = r.Slice.ReadAt(buf, 0); err == nil {
+			err = appendCopied(to, buf)
 		}
 	}
+	if errors.Is(err, record.ErrCorrupt) {
+		size, err = to.CopyDamage(from, err)
+	}
+	if err != nil {
+		size = 0
+	}
 	return size, buf, err
+}
+
+func appendCopied(to *commitlog.Log, set []byte) error {
+	_, err := to.AppendAsFollower(set, math.MaxInt32)
+	o := to.Offsets()
+	if below, ok := errors.AsType[*commitlog.UnexpectedOffsetError](err); ok && o.LogStart == o.End {
+		// The log start is inside a batch: the copy begins with that.
+		if err = to.TruncateFullyAndStartAt(below.FirstOffset); err == nil {
+			_, err = to.AppendAsFollower(set, math.MaxInt32)
+		}
+	}
+	return err
 }
 
 // align brings start, end and high watermark of a copy in line with the live log.
