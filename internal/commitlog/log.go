@@ -91,8 +91,9 @@ type Log struct {
 	files sync.Mutex
 
 	// mu guards everything that changes the log: append, roll, truncation, retention, high
-	// watermark. It is held across writes, and across a sync in two rare places: truncation,
-	// and a roll when everything before it is on disk.
+	// watermark. It is held across writes, and in rare places across a sync: truncation, a roll
+	// when everything before it is on disk, and what is noted of lost records and transactions. The
+	// examination of a damaged segment reads it under mu.
 	mu struct {
 		sync.Mutex
 		closed bool
