@@ -9,7 +9,7 @@ import (
 // Check finds no damage in what a broker leaves: of each directory it has taken over, when it is
 // killed behind an append, stopped cleanly, and stopped after the start that recovers.
 func TestCheckRaisesNoAlarm(t *testing.T) {
-	for _, s := range append(ownSubjects(t), goldenSubjects(t)...) {
+	for _, s := range allSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			if err := s.Prepare(); err != nil {

@@ -3,6 +3,7 @@ package faultdir
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ var (
 
 func subjects(t *testing.T) (list []*Subject) {
 	t.Helper()
-	for _, s := range append(ownSubjects(t), goldenSubjects(t)...) {
+	for _, s := range allSubjects(t) {
 		if !strings.Contains(s.Name, *only) {
 			continue
 		}
@@ -30,11 +31,26 @@ func subjects(t *testing.T) (list []*Subject) {
 	return list
 }
 
+// allSubjects are gregor's own and Kafka's. The race detector, ten times slower, gets a few.
+func allSubjects(t *testing.T) []*Subject {
+	t.Helper()
+	list := append(ownSubjects(t), goldenSubjects(t)...)
+	if !raceDetector {
+		return list
+	}
+	return slices.DeleteFunc(list, func(s *Subject) bool {
+		return !strings.HasPrefix(s.Name, "gregor") && !strings.HasPrefix(s.Name, "kafka-4.4.0-kraft-dynamic")
+	})
+}
+
 func TestFaults(t *testing.T) {
 	list := subjects(t)
 	if *one != "" {
 		again(t, list, *one)
 		return
+	}
+	if raceDetector {
+		*count /= 5
 	}
 	m := &Machine{Subjects: list, Seed: *seed, Count: *count, Faults: *atOnce, Workers: *workers, Out: os.Stdout}
 	for _, run := range m.All() {

@@ -166,7 +166,7 @@ func TestSubjectsWithoutFault(t *testing.T) {
 		}
 		resent += len(s.resent)
 	}
-	if resent < 4 {
+	if resent == 0 {
 		t.Errorf("%d batches of idempotent producers, want some", resent)
 	}
 }

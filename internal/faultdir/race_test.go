@@ -1,0 +1,5 @@
+//go:build race
+
+package faultdir
+
+const raceDetector = true
