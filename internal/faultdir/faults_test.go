@@ -10,15 +10,21 @@ import (
 
 var (
 	seed    = flag.Uint64("faults.seed", 1, "of the first fault")
-	count   = flag.Int("faults.count", 100, "how many faults")
+	count   = flag.Int("faults.count", 60, "how many faults")
 	atOnce  = flag.Int("faults.atonce", 1, "faults at once")
 	workers = flag.Int("faults.workers", 2, "at the same time")
 	only    = flag.String("faults.subject", "", "subjects whose name has this")
 	one     = flag.String("faults.one", "", "SUBJECT: FAULT[: FAULT]")
 )
 
+// prepared are the subjects, once they have been read.
+var prepared []*Subject
+
 func subjects(t *testing.T) (list []*Subject) {
 	t.Helper()
+	if prepared != nil {
+		return prepared
+	}
 	for _, s := range allSubjects(t) {
 		if !strings.Contains(s.Name, *only) {
 			continue
@@ -28,6 +34,7 @@ func subjects(t *testing.T) (list []*Subject) {
 		}
 		list = append(list, s)
 	}
+	prepared = list
 	return list
 }
 
