@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -303,7 +304,11 @@ func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
 	var undecided []UndecidedTxn
 	for _, t := range had.open {
 		u := UndecidedTxn{t.ProducerID, t.FirstOffset, o.segments[i+1].BaseOffset()}
-		if _, endless := pending[t.ProducerID]; !endless || l.mu.producers.isOpen(t.ProducerID, t.FirstOffset) {
+		first := t.FirstOffset
+		if first < o.LogStart { // the producers know it by its first record behind that
+			first = math.MaxInt64
+		}
+		if _, endless := pending[t.ProducerID]; !endless || l.mu.producers.isOpen(t.ProducerID, first) {
 			f.open = append(f.open, t)
 			continue
 		}

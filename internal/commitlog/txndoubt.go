@@ -140,7 +140,8 @@ func (s *ProducerState) addDoubt(p *producer, d lostStretch, o txnOutcome) {
 	s.endTxn(p, false, d.end-1)
 }
 
-// endLost ends the transactions up to an offset that are known to have lost their end.
+// endLost ends the transactions up to an offset that are known to have lost their end. What the producer
+// wrote behind is of the next one.
 func (s *ProducerState) endLost(offset int64) {
 	if s.lost == nil {
 		return
@@ -149,6 +150,10 @@ func (s *ProducerState) endLost(offset int64) {
 		p := s.producers[n.ProducerID]
 		if p != nil && p.txn.offset == n.FirstOffset && n.EndOffset <= offset {
 			s.endTxn(p, true, n.EndOffset-1)
+			if p.count > 0 && p.batches[p.newest].lastOffset >= n.EndOffset {
+				p.txn = position{offset: n.EndOffset}
+				s.insertOpen(p)
+			}
 		}
 	}
 }

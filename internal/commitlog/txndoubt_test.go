@@ -596,3 +596,52 @@ func TestMarkerWithoutItsIndex(t *testing.T) {
 		must(t, writeFile(mem, dir+name, b))
 	})
 }
+
+// A transaction that began below the log start, and is open, is not endless.
+func TestOpenTxnBelowLogStart(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	data := func(sequence int32) {
+		t.Helper()
+		mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true, tag: "a"}.build(t))
+	}
+	data(0)                                   // 0
+	mustAppend(t, l, spec{tag: "b"}.build(t)) // 1
+	mustAppend(t, l, spec{tag: "b"}.build(t)) // 2
+	data(1)                                   // 3
+	must(t, l.Roll())
+	mustAppend(t, l, spec{tag: "c"}.build(t)) // 4
+	must(t, l.Flush())
+	l.Abandon()
+	wipe(t, mem, 1) // so that the segment is examined from its beginning
+	o.LogStartOffset, o.RecoveryPoint = 1, 0
+	l = openLog(t, o)
+	l.SetHighWatermark(5)
+	committedReader(t, l)
+	if list, err := l.UndecidedTxns(); err != nil || len(list) > 0 {
+		t.Fatalf("undecided %v, %v", list, err)
+	}
+	data(2)                               // 5
+	mustMark(t, l, marker(1, 0, true, 0)) // 6
+	l.SetHighWatermark(7)
+	if got, corrupt := committedReader(t, l); !slices.Equal(got, []string{"2:b0", "4:c0"}) || !slices.Equal(corrupt, []int64{1}) {
+		t.Errorf("read %v, corrupt %v", got, corrupt)
+	}
+}
+
+// A transaction that has lost its end leaves open what its producer wrote behind.
+func TestEndLost(t *testing.T) {
+	for last, want := range map[int64]int64{4: -1, 5: 5, 9: 5} {
+		s := newProducerState(10)
+		p := &producer{id: 1, txn: position{offset: 2}}
+		p.add(producerBatch{lastOffset: last})
+		s.producers[1] = p
+		s.insertOpen(p)
+		s.lost = (&lostTxns{}).with(UndecidedTxn{1, 2, 5}, checkpoint.Undecided)
+		s.endLost(10)
+		if p.txn.offset != want || (len(s.open) > 0) != (want >= 0) {
+			t.Errorf("last record at %d: open at %d, want %d", last, p.txn.offset, want)
+		}
+	}
+}
