@@ -425,7 +425,11 @@ func (w *crashWorld) crashAndOpen() {
 		return
 	}
 	w.checkEpochs(got)
-	for _, b := range w.batches {
+	written := w.batches
+	if w.pending != nil {
+		written = append(slices.Clip(written), w.pending) // its bytes may hide something
+	}
+	for _, b := range written {
 		if !slices.ContainsFunc(got, func(g record.Batch) bool { return g.BaseOffset() == b.BaseOffset() }) {
 			w.taken = append(w.taken, b.BaseOffset())
 		}

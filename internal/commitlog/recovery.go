@@ -92,6 +92,9 @@ func (r *recovery) anew() (err error) {
 	if r.producers, err = r.log.replayProducers(nil, max(r.front, r.logStart), r.end); err != nil {
 		return err
 	}
+	if err := r.log.cutLostLocked(r.end, r.producers); err != nil { // of records that come next nothing is known
+		return err
+	}
 	return r.log.mu.snapshots.dropDoubted()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
@@ -643,5 +644,45 @@ func TestEndLost(t *testing.T) {
 		if p.txn.offset != want || (len(s.open) > 0) != (want >= 0) {
 			t.Errorf("last record at %d: open at %d, want %d", last, p.txn.offset, want)
 		}
+	}
+}
+
+// Where all files of a log are gone, as a crash in a truncation leaves it, no note is about the records
+// that come next.
+func TestNotesOfALogThatIsGone(t *testing.T) {
+	mem := vfs.NewMem()
+	o := transactions(t, mem)
+	wipe(t, mem, 12)
+	o.Clean, o.RecoveryPoint = false, 0
+	l := openLog(t, o)
+	l.SetHighWatermark(13)
+	if list, err := l.UndecidedTxns(); err != nil || len(list) != 1 {
+		t.Fatalf("undecided %v, %v", list, err)
+	}
+	l.Abandon()
+	names, err := listNames(mem, dir)
+	must(t, err)
+	for _, name := range names {
+		if _, _, _, ok := segment.ParseName(name); ok || strings.HasSuffix(name, ".snapshot") || name == checkpoint.Losses {
+			must(t, mem.Remove(dir+name))
+		}
+	}
+	l = openLog(t, o)
+	if l.Offsets().End > 0 {
+		t.Fatalf("log [%d,%d)", l.Offsets().LogStart, l.Offsets().End)
+	}
+	for l.Offsets().End < 11 {
+		mustAppend(t, l, spec{}.build(t))
+	}
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 4}, txn: true}.build(t)) // 11
+	mustAppend(t, l, spec{tag: "b"}.build(t))                                     // 12
+	mustMark(t, l, marker(4, 0, true, 0))                                         // 13
+	must(t, l.Flush())
+	l.Abandon()
+	l = openLog(t, o)
+	l.SetHighWatermark(14)
+	got, corrupt := committedReader(t, l)
+	if len(corrupt) > 0 || slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "11:") }) {
+		t.Errorf("log [%d,%d): read %v, corrupt %v", l.Offsets().LogStart, l.Offsets().End, got, corrupt)
 	}
 }
