@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -72,10 +73,11 @@ type crashWorld struct {
 	batches []record.Batch
 	end     int64
 	epoch   int32
-	taken   []int64      // base offsets of those that a crash took
-	pending record.Batch // an append under way at the crash
-	floor   int64        // a truncation under way may have cut the log down to here, or -1
-	target  int64        // and may have begun it again at this offset, or -1
+	taken   []int64        // base offsets of those that a crash took
+	markers []record.Batch // of these
+	pending record.Batch   // an append under way at the crash
+	floor   int64          // a truncation under way may have cut the log down to here, or -1
+	target  int64          // and may have begun it again at this offset, or -1
 
 	flushed  int64 // everything below was acknowledged as flushed
 	logStart int64
@@ -429,6 +431,9 @@ func (w *crashWorld) crashAndOpen() {
 	for _, b := range w.written() {
 		if !slices.ContainsFunc(got, func(g record.Batch) bool { return g.BaseOffset() == b.BaseOffset() }) {
 			w.taken = append(w.taken, b.BaseOffset())
+			if b.IsControl() {
+				w.markers = append(w.markers, b)
+			}
 		}
 	}
 	w.checkCommitted(got, o.LogStart)
@@ -595,9 +600,16 @@ func (w *crashWorld) checkCommitted(got []record.Batch, logStart int64) {
 	}
 	have = slices.Compact(have)
 	// A marker in quarantine may be known by what is left of it.
-	truth := committed(w.written(), logStart, math.MaxInt64)
+	truth := slices.Clone(got)
+	for _, m := range w.markers {
+		if w.log.isQuarantined(m.BaseOffset()) {
+			truth = append(truth, m)
+		}
+	}
+	slices.SortStableFunc(truth, func(a, b record.Batch) int { return cmp.Compare(a.BaseOffset(), b.BaseOffset()) })
+	known := committed(truth, logStart, math.MaxInt64)
 	have = slices.DeleteFunc(have, func(offset int64) bool {
-		return !slices.Contains(want, offset) && slices.Contains(truth, offset) && w.lossBehind(offset)
+		return !slices.Contains(want, offset) && slices.Contains(known, offset) && w.lossBehind(offset)
 	})
 	if !slices.Equal(have, want) {
 		for _, b := range got {
