@@ -84,7 +84,25 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err := l.forgetLocked(next.segments, offset); err != nil {
 		return err
 	}
-	gone := slices.Clone(o.segments[kept:])
+	if err := l.cutFilesLocked(active, o.segments[kept:], offset); err != nil {
+		return err
+	}
+	l.voidSyncsLocked(l.mu.dataEnd)
+	l.startSegmentLocked(l.config.Load())
+	l.cutFactsLocked(next.segments, offset)
+	if err := l.resetProducersLocked(next, ongoing); err != nil {
+		return err
+	}
+	if err := l.cutLostLocked(offset, l.mu.producers); err != nil {
+		return err
+	}
+	return l.rollBehindLossLocked(active, offset)
+}
+
+// cutFilesLocked removes what lies behind offset: segments, last one first, and the end of the one that
+// is active from now on.
+func (l *Log) cutFilesLocked(active *segment.Segment, behind []*segment.Segment, offset int64) error {
+	gone := slices.Clone(behind)
 	slices.Reverse(gone) // a crash in between must leave no hole
 	if err := l.retire(l.dirLocked(), gone); err != nil {
 		return err
@@ -98,20 +116,18 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err := active.Flush(); err != nil {
 		return err
 	}
-	if l.mu.dataEnd, err = active.NextOffset(); err != nil {
-		return err
+	var err error
+	l.mu.dataEnd, err = active.NextOffset()
+	return err
+}
+
+// rollBehindLossLocked begins a new segment if the offsets in front of offset are lost. Only between two
+// of them a loss is known as one. A recovery point may be in there already, and then nobody looks at
+// the old one again.
+func (l *Log) rollBehindLossLocked(active *segment.Segment, offset int64) error {
+	if !l.losesEndLocked(active, offset) {
+		return nil
 	}
-	l.voidSyncsLocked(l.mu.dataEnd)
-	l.startSegmentLocked(l.config.Load())
-	l.cutFactsLocked(next.segments, offset)
-	if err := l.resetProducersLocked(next, ongoing); err != nil {
-		return err
-	}
-	if err := l.cutLostLocked(offset, l.mu.producers); err != nil || !l.losesEndLocked(active, offset) {
-		return err
-	}
-	// What comes next goes to another segment: only between two of them a loss is known as one. A
-	// recovery point may be in there already, and then nobody looks at this one again.
 	if err := errors.Join(active.Seal(), active.Flush()); err != nil {
 		return err
 	}
