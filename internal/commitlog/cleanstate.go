@@ -17,9 +17,8 @@ import (
 // A CleanState is what a log knew of itself when it was closed: what Open would otherwise
 // find out by opening a dozen files. Open believes it only while the directory and the
 // files whose content it stands for have the sizes and modification times that they had
-// then, so that whoever changed anything meanwhile, Kafka or an operator, is noticed. (A
-// producer snapshot is never changed in place, and its checksum is looked at when it is
-// read.) It is a hint, never needed.
+// then, so that whoever changed anything meanwhile, Kafka or an operator, is noticed. (Of the
+// producer snapshots only the newest is read.) It is a hint, never needed.
 type CleanState struct {
 	topicID     uuid.UUID
 	end         int64
@@ -145,8 +144,14 @@ func (s *CleanState) verify(fsys vfs.FS, dir string) ([]fs.FileInfo, bool) {
 		return nil, false
 	}
 	var logs []fs.FileInfo
+	newest := int64(-1) // only that one is read, if it lists producers
 	for _, f := range s.files {
-		if f.kind == snapshotFile {
+		if f.kind == snapshotFile && s.producers {
+			newest = max(newest, f.offset)
+		}
+	}
+	for _, f := range s.files {
+		if f.kind == snapshotFile && f.offset != newest {
 			continue
 		}
 		info, err := fsys.Stat(filepath.Join(dir, f.name()))

@@ -141,6 +141,9 @@ func (r *recovery) trust() error {
 		r.producers.end = r.end
 		return nil
 	}
+	if err := l.dropContradicted(r.segments, logStart, r.end); err != nil {
+		return err
+	}
 	r.producers, err = l.replayProducers(r.segments, logStart, r.end)
 	return err
 }

@@ -1,0 +1,141 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
+)
+
+// dropContradicted removes producer snapshots at or below end that the batches contradict: they are of
+// another log, or of another time. What is left, and the log behind it, tells the same.
+func (l *Log) dropContradicted(segments []*segment.Segment, logStart, end int64) error {
+	for {
+		offset := l.mu.snapshots.newest(logStart, end)
+		if offset < 0 {
+			return nil
+		}
+		state, err := l.mu.snapshots.read(offset)
+		if err != nil || state == nil {
+			return err // load deals with damage
+		}
+		why, err := l.contradiction(segments, state)
+		if err != nil || why == "" {
+			return err
+		}
+		l.logger.Error("producer snapshot is not of this log, and is made anew", "partition", l.partition, "file", l.mu.snapshots.path(offset), "err", why)
+		if err := l.mu.snapshots.remove(offset); err != nil {
+			return err
+		}
+	}
+}
+
+// newest returns the offset of the newest snapshot that load would take, or -1.
+func (s *snapshots) newest(logStart, end int64) int64 {
+	for i := len(s.offsets) - 1; i >= 0; i-- {
+		if offset := s.offsets[i]; offset >= logStart && offset <= end {
+			return offset
+		}
+	}
+	return -1
+}
+
+// contradiction says what in a producer state the batches contradict, "" for nothing: an open transaction
+// that does not begin there, or what is behind the last index entry. Batches that compaction or damage
+// has taken contradict nothing, but compaction takes none of an open transaction.
+func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (string, error) {
+	for _, p := range state.producers {
+		if p.txn.offset < 0 {
+			continue
+		}
+		b, damaged, err := batchAt(segments, p.txn.offset)
+		if err != nil {
+			return "", err
+		}
+		if !damaged && (b == nil || b.ProducerID() != p.id || !b.IsTransactional()) {
+			return fmt.Sprintf("no transaction of producer %d begins at %d", p.id, p.txn.offset), nil
+		}
+	}
+	i := floorSegment(segments, state.end-1)
+	if i < 0 || i < len(segments)-1 {
+		return "", nil // no other is read at a start
+	}
+	s := segments[i]
+	from, _, err := s.Indexed()
+	if err != nil {
+		return "", err
+	}
+	found := map[int64]record.Batch{} // the last batch of each producer
+	for at, err := range s.Batches(max(from, 0), s.Size()) {
+		if errors.Is(err, segment.ErrCorrupt) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if b := at.Batch; b.LastOffset() < state.end && b.ProducerID() >= 0 {
+			found[b.ProducerID()] = slices.Clone(b[:record.HeaderSize])
+		}
+	}
+	expired := l.now().Add(-time.Duration(l.expiration.Load())).UnixMilli()
+	for id, b := range found {
+		if why := state.contradictedBy(id, b, expired); why != "" {
+			return why, nil
+		}
+	}
+	return "", nil
+}
+
+// contradictedBy says what is wrong with the state of a producer whose last batch has the header b.
+// Producers that wrote before expired may be missing, unless their transaction is open.
+func (s *ProducerState) contradictedBy(id int64, b record.Batch, expired int64) string {
+	p := s.producers[id]
+	switch {
+	case b.IsTransactional() && !b.IsControl() && (p == nil || p.txn.offset < 0):
+		return fmt.Sprintf("producer %d has a transaction open at %d", id, b.LastOffset())
+	case p == nil && b.MaxTimestamp() > expired && !b.IsControl(), p != nil && !b.IsControl() && p.lastOffset() != b.LastOffset():
+		return fmt.Sprintf("the last batch of producer %d is at %d", id, b.LastOffset())
+	case p != nil && b.IsControl() && p.txn.offset >= 0:
+		return fmt.Sprintf("the transaction of producer %d ended at %d", id, b.LastOffset())
+	}
+	return ""
+}
+
+// lastOffset is that of the last batch of records, or -1.
+func (p *producer) lastOffset() int64 {
+	if p.count == 0 {
+		return -1
+	}
+	return p.batches[p.newest].lastOffset
+}
+
+// batchAt returns the good batch that has an offset, nil if there is none, and whether damage may have
+// taken it.
+func batchAt(segments []*segment.Segment, offset int64) (b record.Batch, damaged bool, err error) {
+	i := floorSegment(segments, offset)
+	if i < 0 {
+		return nil, false, nil
+	}
+	s := segments[i]
+	at, ok, err := s.Translate(offset, 0)
+	switch {
+	case errors.Is(err, segment.ErrCorrupt):
+		return nil, true, nil
+	case err != nil || !ok:
+		return nil, len(s.Damages()) > 0, err
+	}
+	b = make(record.Batch, at.Size)
+	if err := s.ReadBytes(b, at.Position); err != nil {
+		return nil, false, err
+	}
+	if b.Verify() != nil {
+		return nil, true, nil
+	}
+	if b.BaseOffset() > offset {
+		return nil, len(s.Damages()) > 0, nil
+	}
+	return b, false, nil
+}
