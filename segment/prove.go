@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"math/bits"
 
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -23,7 +24,8 @@ import (
 // Behind bad bytes it looks for the next good batch: where the length field leads, where it
 // leads with one bit turned round, and then at every byte. The checksum does not cover the
 // base offset. A batch that leaves a gap, as after compaction, is good only if the next one
-// does not begin at an offset that it claims for itself.
+// does not begin at an offset that it claims for itself, and if the gap is not one bit that no
+// compaction makes.
 type prover struct {
 	r     *batchReader
 	next  int64 // the least offset that the next batch can have
@@ -88,6 +90,9 @@ func (p *prover) judge(l Located) error {
 	from, last := first(l.Batch), l.Batch.LastOffset()
 	if from < p.next || last < from || last >= p.bound {
 		return badFrame("offsets %d-%d are not in [%d,%d)", from, last, p.next, p.bound)
+	}
+	if from-p.next > math.MaxInt32 && bits.OnesCount64(uint64(from^p.next)) == 1 {
+		return badFrame("offset %d is %d with one bit turned round", from, p.next)
 	}
 	if from > p.next && p.claimedByNext(l, last) {
 		return badFrame("offsets %d-%d reach into those of the next batch", from, last)

@@ -127,3 +127,50 @@ func TestNothingIsAppendedBehindBadBytes(t *testing.T) {
 		must(t, l.Close())
 	}
 }
+
+// One high bit of the base offset of the last batch, which no checksum covers, moves no record to the end of
+// all offsets.
+func TestHighBitOfAnOffset(t *testing.T) {
+	for bit := range 32 {
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		o.Clean = true
+		l := openLog(t, o)
+		for range 3 {
+			mustAppend(t, l, spec{records: 2}.build(t))
+		}
+		size := l.Size()
+		must(t, l.Close())
+		name := "/data/t-0/" + segment.Name(0, segment.LogFile, "")
+		b, err := vfs.ReadFile(mem, name, 1<<20)
+		must(t, err)
+		b[size/3*2+int64(3-bit/8)] ^= 1 << (bit % 8)
+		must(t, vfs.WriteFileAtomic(mem, name, b))
+		o.Clean, o.HighWatermark, o.RecoveryPoint = false, 6, 4
+		l = openLog(t, o)
+		if got := l.Offsets().End; got != 6 {
+			t.Errorf("bit %d: the log ends at %d, want 6", 32+bit, got)
+		}
+		must(t, l.Close())
+	}
+}
+
+// A file whose two indexes are there was part of the log, also if nobody else knows it.
+func TestMissingFileWithIndexes(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Clean = true
+	o.Config.SegmentBytes = 400
+	l := openLog(t, o)
+	for i := range 6 {
+		mustAppend(t, l, spec{records: 2, size: 50, producer: &record.Producer{ID: 7, BaseSequence: int32(2 * i)}}.build(t))
+	}
+	last := l.Segments()[len(l.Segments())-1].BaseOffset
+	must(t, l.Close())
+	must(t, removeFiles(mem, o.Dir, []string{segment.Name(last, segment.LogFile, ""), snapshotName(last)}))
+	l = openLog(t, o)
+	if got := l.Offsets().End; got != 12 {
+		t.Errorf("the log ends at %d, want 12", got)
+	}
+	must(t, l.Close())
+}

@@ -270,7 +270,10 @@ func (l *Log) absentFiles(o Options, r *recovery, left *leftovers, orphans []str
 	slices.Sort(bases)
 	for _, base := range slices.Compact(bases) {
 		if !left.explain(base) {
-			list = append(list, absentFile{base, filepath.Join(o.Dir, segment.Name(base, segment.LogFile, ""))})
+			list = append(list, absentFile{
+				base: base, path: filepath.Join(o.Dir, segment.Name(base, segment.LogFile, "")),
+				indexed: left.has(segment.Name(base, segment.IndexFile, "")) && left.has(segment.Name(base, segment.TimeIndexFile, "")),
+			})
 		}
 	}
 	return list

@@ -12,7 +12,8 @@ import (
 // evidence returns what is known when the segments end at found; see evidence.certain. Of leader
 // epochs that is what the batches which were read have left standing.
 func (r *recovery) evidence(found int64, certain bool) evidence {
-	e := evidence{found: found, certain: certain, clean: r.clean, claims: r.claims}
+	lost := slices.ContainsFunc(r.absent, func(f absentFile) bool { return f.indexed && f.base >= found })
+	e := evidence{found: found, certain: certain && !lost, clean: r.clean, claims: r.claims}
 	if latest, ok := r.log.epochs.latest(); ok {
 		e.claims[byEpoch] = latest.StartOffset
 	}
@@ -131,8 +132,9 @@ func (r *recovery) isAhead(offset int64) bool {
 
 // An absentFile is a .log file that was there once: at the last stop, or its indexes still are.
 type absentFile struct {
-	base int64
-	path string
+	base    int64
+	path    string
+	indexed bool // both its indexes are there: it was part of the log, one alone may be a stray
 }
 
 // noteAbsent names what is missing. Its offsets are lost as far as no other segment has them.
@@ -140,7 +142,7 @@ func (r *recovery) noteAbsent() error {
 	for _, f := range r.absent {
 		r.log.logger.Error("file is missing", "partition", r.log.partition, "file", f.path)
 		r.losses.add(max(f.base, r.logStart), r.after(f.base), fmt.Errorf("%w: %s is missing", errLost, f.path))
-		if r.claims[bySnapshot] == f.base { // as a roll leaves it
+		if f.indexed || r.claims[bySnapshot] == f.base { // as a roll leaves it
 			r.claims[bySegment] = max(r.claims[bySegment], f.base)
 		}
 	}

@@ -88,6 +88,9 @@ func (j *judgement) reading(got *Reading) {
 	for _, id := range j.truth.partitions() {
 		want, have := j.truth.Partitions[id], got.Partitions[id]
 		switch {
+		case have == nil && j.scope.Refusal: // the metadata do not know it any more: see start
+			j.note("%v: the broker knows no such partition", id)
+			j.leftAlone = true
 		case have == nil:
 			j.object(Unavailable, "%v: the broker knows no such partition", id)
 		case have.Err != want.Err && j.scope.Apart[id] && notServed(have.Err):

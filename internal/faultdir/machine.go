@@ -102,9 +102,6 @@ func (m *Machine) one(seed uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done++
-	if m.Faults > 1 {
-		result.Objections = slices.DeleteFunc(result.Objections, func(o Objection) bool { return !o.Rule.always() })
-	}
 	key := [2]string{string(result.Scope.Kind), string(result.Fault.Kind)}
 	t := m.counts[key]
 	if t == nil {

@@ -18,7 +18,7 @@ func proofs(t *Tree) map[topic.Partition]int64 {
 	for name, file := range t.Files {
 		kind := kindOf(name)
 		switch kind {
-		case RecoveryPoints, HighWatermarks:
+		case RecoveryPoints, HighWatermarks, LogStarts:
 			for p, offset := range entries(file.Data) {
 				prove(p, offset)
 			}

@@ -23,6 +23,8 @@ type Subject struct {
 	Dirs []string // log.dirs
 	Set  []string // further settings
 	Tree *Tree
+	// Damaged says that the directory is damaged already: a fault is the second one.
+	Damaged bool
 	// Older gives a file as it was some time before; ok is false where it was the same.
 	Older func(name string) ([]byte, bool)
 
@@ -170,6 +172,9 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 		j.object(Unseen, "%s", r.Noted[0])
 	}
 	r.Objections = j.list
+	if s.Damaged || len(faults) > 1 {
+		r.Objections = slices.DeleteFunc(r.Objections, func(o Objection) bool { return !o.Rule.always() })
+	}
 	return r, err
 }
 
@@ -244,9 +249,28 @@ func (s *Subject) start(j *judgement, r *Result, tree *Tree) error {
 	if err := s.alarmed(j, r, clean); err != nil {
 		return err
 	}
+	for id := range j.truth.Partitions {
+		if first.Partitions[id] == nil && !samePartition(id, tree, clean) {
+			j.object(Lost, "%v: the partition is not served, and its files are not what they were", id)
+		}
+	}
 	s.again(j, "clean stop", clean, first, appended)
 	s.again(j, "kill", killed, first, appended)
 	return nil
+}
+
+// samePartition reports whether the files of a partition are the same in two trees.
+func samePartition(p topic.Partition, a, b *Tree) bool {
+	files := func(t *Tree) map[string]string {
+		list := map[string]string{}
+		for name, file := range t.Files {
+			if path.Base(path.Dir(name)) == p.String() {
+				list[name] = string(file.Data)
+			}
+		}
+		return list
+	}
+	return maps.Equal(files(a), files(b))
 }
 
 // alarmed objects to damage that check finds where no fault was made: in what the broker wrote.
@@ -267,7 +291,7 @@ func (s *Subject) alarmed(j *judgement, r *Result, clean *Tree) error {
 
 // speaksOf reports whether a finding is about a partition that is touched, or longer than it was.
 func (s *Scope) speaksOf(f offline.Finding) bool {
-	for _, list := range []map[topic.Partition]bool{s.Touched, s.Longer} {
+	for _, list := range []map[topic.Partition]bool{s.Touched, s.Longer, s.Apart} {
 		for p, is := range list {
 			if is && (strings.Contains(f.Message, p.String()) || strings.Contains(f.File, p.String())) {
 				return true

@@ -30,7 +30,7 @@ func goldenSubjects(t *testing.T) (list []*Subject) {
 		if _, ok := tree.Dirs[path.Join(d.Name, metadataDir)]; !ok || d.Set == "kafka-4.4.0-three-nodes" {
 			tree = adopt(t, tree, d)
 		}
-		s := &Subject{Name: d.String(), Dirs: []string{d.Name}, Tree: tree}
+		s := &Subject{Name: d.String(), Dirs: []string{d.Name}, Tree: tree, Damaged: d.Set == "kafka-4.4.0-torn"}
 		s.Older = func(name string) ([]byte, bool) { return shortened(tree, name) }
 		list = append(list, variants(s)...)
 	}
