@@ -13,13 +13,17 @@ func TestSnapshotOfAnotherLog(t *testing.T) {
 	producer := func(id int64, sequence int32) *record.Producer {
 		return &record.Producer{ID: id, BaseSequence: sequence}
 	}
-	open := func(t *testing.T, l *Log) { mustAppend(t, l, spec{records: 4, txn: true, producer: producer(7, 0)}.build(t)) }
+	open := func(t *testing.T, l *Log) {
+		mustAppend(t, l, spec{records: 4, txn: true, producer: producer(7, 0)}.build(t))
+	}
 	ended := func(t *testing.T, l *Log) {
 		mustAppend(t, l, spec{records: 3, txn: true, producer: producer(7, 0)}.build(t))
 		mustMark(t, l, marker(7, 0, true, 1))
 	}
 	plain := func(t *testing.T, l *Log) { mustAppend(t, l, spec{records: 4}.build(t)) }
-	other := func(t *testing.T, l *Log) { mustAppend(t, l, spec{records: 4, txn: true, producer: producer(8, 0)}.build(t)) }
+	other := func(t *testing.T, l *Log) {
+		mustAppend(t, l, spec{records: 4, txn: true, producer: producer(8, 0)}.build(t))
+	}
 	f := func(name string, of, into func(*testing.T, *Log), stable int64) {
 		t.Run(name, func(t *testing.T) {
 			fill := func(write func(*testing.T, *Log)) (Options, *vfs.Mem) {
