@@ -134,7 +134,7 @@ func (s *Segment) distrust(idx *indexes) {
 }
 
 // rebuildLocked makes the indexes from the headers in the log, up to the first place that is
-// not a batch; of a guarded segment, from all that is good. They are written when the segment is sealed or closed.
+// not the next batch; of a guarded segment, from all that is good. They are written when the segment is sealed or closed.
 func (s *Segment) rebuildLocked() (*indexes, error) {
 	f, err := s.log.acquire()
 	if err != nil {
@@ -149,9 +149,10 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: unknownMax(s.base)}
 	sc := s.scanner(f)
 	defer sc.release()
+	last := s.base - 1
 	for position := int64(0); ; {
 		fr, err := sc.at(position)
-		if err == io.EOF || isBadFrame(err) {
+		if err == io.EOF || isBadFrame(err) || err == nil && !fr.damaged && fr.last <= last {
 			break
 		}
 		if err != nil {
@@ -159,6 +160,7 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 		}
 		if !fr.damaged {
 			b.add(fr)
+			last = fr.last
 		}
 		position = fr.end()
 	}

@@ -174,3 +174,32 @@ func TestMissingFileWithIndexes(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// What stands in the last segment twice can be read where it stands first: the index that is made anew leads
+// to no batch of the second time.
+func TestContentTwice(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Clean = true
+	l := openLog(t, o)
+	for range 15 {
+		mustAppend(t, l, spec{records: 2, size: 10}.build(t))
+	}
+	end := l.Offsets().End
+	must(t, l.Close())
+	name := "/data/t-0/" + segment.Name(0, segment.LogFile, "")
+	b, err := vfs.ReadFile(mem, name, 1<<20)
+	must(t, err)
+	must(t, vfs.WriteFileAtomic(mem, name, append(b, b...)))
+	o.RecoveryPoint, o.HighWatermark = end, end
+	o.Config.IndexIntervalBytes = len(b) + 10
+	for range 2 {
+		l = openLog(t, o)
+		if n := unreadable(t, l); n > 0 || l.Offsets().End < end {
+			t.Errorf("%d offsets cannot be read, the log ends at %d, want %d", n, l.Offsets().End, end)
+		}
+		mustAppend(t, l, spec{}.build(t))
+		o.RecoveryPoint, o.HighWatermark = l.Offsets().End, l.Offsets().End
+		must(t, l.Close())
+	}
+}
