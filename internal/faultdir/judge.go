@@ -46,6 +46,7 @@ type judgement struct {
 	noted []string // what a reader notices
 
 	leftAlone bool
+	heldBack  bool                     // a transaction counts as open whose marker may be lost
 	foreign   bool                     // a record of another partition was read
 	repeated  map[topic.Partition]bool // the last batch of a producer was written twice
 }
@@ -172,10 +173,22 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 	}
 	if have.LastStable != want.LastStable {
 		j.note("%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
-		if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] && !j.scope.Longer[id] {
+		if j.pinned(id, want, have) {
+			j.heldBack = true
+		} else if have.LastStable < min(want.LastStable, have.End) || !j.scope.Touched[id] && !j.scope.Longer[id] {
 			j.object(OtherAnswer, "%v: the last stable offset is %d, was %d", id, have.LastStable, want.LastStable)
 		}
 	}
+}
+
+// pinned reports whether the last stable offset is held back by a transaction whose marker may be lost
+// together with the end of the log: it may still be open, as far as anybody knows.
+func (j *judgement) pinned(id topic.Partition, want, have *PartitionReading) bool {
+	if have.LastStable >= want.LastStable {
+		return false
+	}
+	r, ok := byOffset(want.Uncommitted)[have.LastStable]
+	return ok && j.undecided(want, r, j.scope.Lost[id])
 }
 
 // proven is where the log of a partition ends at least: where it ended, unless only what a fault has
@@ -240,7 +253,8 @@ func (j *judgement) committed(id topic.Partition, want, have *PartitionReading, 
 			continue
 		}
 		j.note("%v: no record at %d for readers of committed records", id, r.Offset)
-		if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) && !j.undecided(want, r, lost) {
+		held := r.Offset >= have.LastStable && j.pinned(id, want, have)
+		if !lost.has(r.Offset) && !j.hidden(id, have, r.Offset) && !j.undecided(want, r, lost) && !held {
 			j.object(Lost, "%v: offset %d for readers of committed records; %s", id, r.Offset, firstOf(have.Errors))
 		}
 	}

@@ -29,7 +29,7 @@ type Machine struct {
 }
 
 // A tally counts the faults of a kind in files of a kind.
-type tally struct{ all, refused, apart, foreign, noticed, failed int }
+type tally struct{ all, refused, apart, heldBack, foreign, noticed, failed int }
 
 // A Run names one fault, so that it can be made again.
 type Run struct {
@@ -112,6 +112,9 @@ func (m *Machine) one(seed uint64) {
 	if result.Refusal != nil {
 		t.refused++
 	}
+	if result.HeldBack {
+		t.heldBack++
+	}
 	if result.Foreign {
 		t.foreign++
 	}
@@ -145,21 +148,22 @@ func (r Rule) always() bool { return r == Wrong || r == Aborted || r == Hangs ||
 // Summary prints a table by kind of file and kind of fault.
 func (m *Machine) Summary(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "file\tfault\tmade\tnoticed by readers\tstart refused\tpartition left alone\tforeign .log served\twith objections")
+	fmt.Fprintln(tw, "file\tfault\tmade\tnoticed by readers\tstart refused\tpartition left alone\ttransaction held open\tforeign .log served\twith objections")
 	var sum tally
 	for _, key := range slices.SortedFunc(maps.Keys(m.counts), func(a, b [2]string) int {
 		return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1])
 	}) {
 		t := m.counts[key]
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", key[0], key[1], t.all, t.noticed, t.refused, t.apart, t.foreign, t.failed)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", key[0], key[1], t.all, t.noticed, t.refused, t.apart, t.heldBack, t.foreign, t.failed)
 		sum.all += t.all
 		sum.noticed += t.noticed
 		sum.refused += t.refused
 		sum.apart += t.apart
 		sum.foreign += t.foreign
+		sum.heldBack += t.heldBack
 		sum.failed += t.failed
 	}
-	fmt.Fprintf(tw, "all\t\t%d\t%d\t%d\t%d\t%d\t%d\n", sum.all, sum.noticed, sum.refused, sum.apart, sum.foreign, sum.failed)
+	fmt.Fprintf(tw, "all\t\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", sum.all, sum.noticed, sum.refused, sum.apart, sum.heldBack, sum.foreign, sum.failed)
 	tw.Flush()
 	for _, r := range slices.Sorted(maps.Keys(m.rules)) {
 		fmt.Fprintf(w, "%s: %d\n", r, m.rules[r])

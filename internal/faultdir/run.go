@@ -45,6 +45,7 @@ type Result struct {
 	Refusal    error // the start was refused, as it may be
 	Objections []Objection
 	LeftAlone  bool     // a partition is not served, as it may be
+	HeldBack   bool     // a transaction whose marker may be lost counts as open
 	Foreign    bool     // records of another partition were read: a whole .log file was exchanged
 	Named      bool     // check found something
 	Noted      []string // what a reader noticed
@@ -164,7 +165,7 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 	}
 	r.Named = len(r.Findings) > 0
 	err = s.start(j, r, tree)
-	r.Noted, r.LeftAlone, r.Foreign = j.noted, j.leftAlone, j.foreign
+	r.Noted, r.LeftAlone, r.HeldBack, r.Foreign = j.noted, j.leftAlone, j.heldBack, j.foreign
 	if r.Refusal != nil {
 		r.Noted = append(r.Noted, "start refused: "+r.Refusal.Error())
 	}
