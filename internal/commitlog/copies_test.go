@@ -19,6 +19,7 @@ import (
 // Only a file that stands in for another takes that one's records with it.
 func TestMisnamedSegmentIsSetAside(t *testing.T) {
 	const dir = "/data/t-0/"
+	nobody := false // knows where the log ends
 	f := func(clean bool, from, to int64, lost int) {
 		t.Helper()
 		mem := vfs.NewMem()
@@ -38,6 +39,9 @@ func TestMisnamedSegmentIsSetAside(t *testing.T) {
 		must(t, err)
 		must(t, vfs.WriteFileAtomic(mem, dir+segment.Name(to, segment.LogFile, ""), b))
 		o.Clean, o.RecoveryPoint, o.HighWatermark = clean, end, end
+		if nobody {
+			o.RecoveryPoint, o.HighWatermark = 0, 0
+		}
 		what := fmt.Sprintf("clean %t, %d as %d", clean, from, to)
 		l = openLog(t, o)
 		if got := l.Offsets().End; got != end {
@@ -64,6 +68,8 @@ func TestMisnamedSegmentIsSetAside(t *testing.T) {
 	}
 	f(true, 0, -1, 10) // in place of the last one
 	f(false, 0, -1, 10)
+	nobody = true // but the snapshot and the indexes
+	f(true, 0, -1, 10)
 }
 
 // unreadable counts the offsets that a read refuses.

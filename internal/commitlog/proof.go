@@ -117,8 +117,14 @@ func (r *recovery) dropCopies() error {
 		if err != nil {
 			return err
 		}
-		if below > 1 || below == 1 && unindexed {
-			copies = append(copies, s)
+		if below < 2 && (below == 0 || !unindexed) {
+			continue
+		}
+		copies = append(copies, s)
+		if offsets, times, err := s.IndexSizes(); err != nil {
+			return err
+		} else if !unindexed && offsets+times > 0 { // it stands where another one stood
+			r.absent = append(r.absent, absentFile{base: s.BaseOffset(), path: s.Path(segment.LogFile), indexed: true})
 		}
 	}
 	r.segments = slices.DeleteFunc(r.segments, func(s *segment.Segment) bool { return slices.Contains(copies, s) })
