@@ -41,6 +41,22 @@ func ParseControl(key []byte) (ControlType, error) {
 	return ControlType(binary.BigEndian.Uint16(key[2:])), nil
 }
 
+// ControlType returns the type of the first record of a control batch, false if it is none, or has
+// no record that makes sense, as one that compaction emptied.
+func (b Batch) ControlType() (ControlType, bool) {
+	if !b.IsControl() {
+		return 0, false
+	}
+	for r, err := range b.Records() {
+		if err != nil {
+			break
+		}
+		t, err := ParseControl(r.Key)
+		return t, err == nil
+	}
+	return 0, false
+}
+
 // ControlKey returns the key of a control record.
 func ControlKey(t ControlType) []byte {
 	key := make([]byte, 4) // version 0 first

@@ -181,6 +181,22 @@ func TestBuilderReset(t *testing.T) {
 	}
 }
 
+func TestBatchControlType(t *testing.T) {
+	f := func(b []byte, want ControlType, ok bool) {
+		t.Helper()
+		if got, is := Batch(b).ControlType(); got != want || is != ok {
+			t.Errorf("got %v, %v, want %v, %v", got, is, want, ok)
+		}
+	}
+	control := BuilderOptions{Control: true}
+	f(build(control, Record{Key: ControlKey(ControlCommit)}), ControlCommit, true)
+	f(build(control, Record{Key: ControlKey(ControlAbort)}, Record{Offset: 1, Key: ControlKey(ControlCommit)}), ControlAbort, true)
+	f(build(control, Record{Key: []byte("x")}), 0, false)
+	f(build(BuilderOptions{}, Record{Key: ControlKey(ControlCommit)}), 0, false)
+	f(EmptyBatch(build(control, Record{Key: ControlKey(ControlCommit)})), 0, false)
+	f(buildSet(SetOptions{Magic: 1}, Record{Key: ControlKey(ControlCommit)}), 0, false)
+}
+
 func TestControl(t *testing.T) {
 	for c, want := range map[ControlType]string{ControlAbort: "ABORT", ControlCommit: "COMMIT", ControlKRaftVoters: "KRAFT_VOTERS", 7: "UNKNOWN(7)", -1: "UNKNOWN(-1)"} {
 		got, err := ParseControl(ControlKey(c))

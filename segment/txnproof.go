@@ -166,7 +166,7 @@ func (s *Segment) headAt(f *openFile, offset int64) (frame, record.Batch, error)
 }
 
 func isAbort(b record.Batch) bool {
-	t, ok := controlType(b)
+	t, ok := b.ControlType()
 	return ok && t == record.ControlAbort
 }
 

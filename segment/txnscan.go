@@ -126,7 +126,7 @@ func (w *txnScanner) marker(fr frame) (odd bool, err error) {
 	if b.Verify() != nil {
 		return true, nil
 	}
-	t, ok := controlType(b)
+	t, ok := b.ControlType()
 	if !ok || t != record.ControlAbort && t != record.ControlCommit {
 		return false, nil
 	}
@@ -158,18 +158,6 @@ func (s *Segment) isSummed(f *openFile, fr frame) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// controlType returns the type of the first record of a control batch.
-func controlType(b record.Batch) (record.ControlType, bool) {
-	for r, err := range b.Records() {
-		if err != nil {
-			break
-		}
-		t, err := record.ParseControl(r.Key)
-		return t, err == nil
-	}
-	return 0, false
 }
 
 // A Header is what the header of a batch says of transactions.

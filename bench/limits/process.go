@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -57,6 +58,19 @@ func (b *broker) restart() error {
 	err := b.stop()
 	fmt.Printf("and its stop %v (%v)\n", time.Since(began).Round(time.Millisecond), err)
 	return nil
+}
+
+// startWithTopic starts a broker and makes the topic.
+func (o *options) startWithTopic(ctx context.Context) (*broker, error) {
+	b, err := o.start()
+	if err != nil {
+		return nil, err
+	}
+	if err := create(ctx, b.addr, o.partitions); err != nil {
+		b.remove()
+		return nil, err
+	}
+	return b, nil
 }
 
 func (b *broker) stop() error {

@@ -19,14 +19,11 @@ import (
 
 // old lets readers of Fetch v2 read everything at once.
 func (o *options) old(ctx context.Context) error {
-	b, err := o.start()
+	b, err := o.startWithTopic(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.remove()
-	if err := create(ctx, b.addr, o.partitions); err != nil {
-		return err
-	}
 	if err := o.fill(ctx, b.addr); err != nil {
 		return err
 	}
@@ -163,14 +160,11 @@ func askOnly(addr string, partitions int) {
 
 // firstAppend appends to all partitions of a new topic with one request.
 func (o *options) firstAppend(ctx context.Context) error {
-	b, err := o.start()
+	b, err := o.startWithTopic(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.remove()
-	if err := create(ctx, b.addr, o.partitions); err != nil {
-		return err
-	}
 	builder := record.NewBuilder(record.BuilderOptions{})
 	if err := builder.Append(record.Record{Timestamp: time.Now().UnixMilli(), Value: []byte("first")}); err != nil {
 		return err

@@ -252,7 +252,7 @@ func consumeSet(t tester, set []byte, from int64, aborted []segment.AbortedTxn) 
 			aborted = aborted[1:]
 		}
 		if b.IsControl() {
-			if kind, ok := controlType(b); ok && kind == record.ControlAbort {
+			if kind, ok := b.ControlType(); ok && kind == record.ControlAbort {
 				delete(under, b.ProducerID())
 			}
 			continue

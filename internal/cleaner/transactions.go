@@ -110,7 +110,7 @@ func (t *transactions) marker(b record.Batch) (empty bool, aborted *segment.Abor
 	if b.Count() == 0 {
 		return true, nil
 	}
-	kind, ok := controlType(b)
+	kind, ok := b.ControlType()
 	switch {
 	case ok && kind == record.ControlAbort:
 		a := t.ongoing(b.ProducerID(), b.BaseOffset())
@@ -125,16 +125,4 @@ func (t *transactions) marker(b record.Batch) (empty bool, aborted *segment.Abor
 		return !seen && !t.lost, nil
 	}
 	return false, nil
-}
-
-// controlType returns the type of the first record of a control batch.
-func controlType(b record.Batch) (record.ControlType, bool) {
-	for r, err := range b.Records() {
-		if err != nil {
-			break
-		}
-		t, err := record.ParseControl(r.Key)
-		return t, err == nil
-	}
-	return 0, false
 }

@@ -115,7 +115,7 @@ func (l *Log) cutFactsLocked(segments []*segment.Segment, offset int64) {
 	l.storeFacts(next)
 }
 
-// inherit gives the segments that a cleaning has made what was known of those that it replaces.
+// inheritFactsLocked gives the segments that a cleaning has made what was known of those that it replaces.
 func (l *Log) inheritFactsLocked(segments, cleaned, old []*segment.Segment) {
 	sum := &txnFacts{}
 	for _, s := range old {

@@ -20,6 +20,14 @@ func (r *recovery) evidence(found int64, certain bool) evidence {
 	return e
 }
 
+// reaches reports whether a log whose segments end at found is proven to have come to the base of the
+// next one, of which there is a file without batches. For certain see evidence.
+func (r *recovery) reaches(base, found int64, certain bool) bool {
+	e := r.evidence(found, certain)
+	e.claims[bySegment] = max(e.claims[bySegment], base)
+	return provenEnd(e).end >= base
+}
+
 // goOn moves the end from behind the last batch to where it is proven to be, and loses what is
 // between.
 func (r *recovery) goOn(certain bool) (proof string) {
@@ -78,9 +86,7 @@ func (r *recovery) dropForeign() error {
 		if err != nil && !errors.Is(err, segment.ErrCorrupt) {
 			return err
 		}
-		e := r.evidence(max(end, before.BaseOffset()), err == nil && before.Size() > 0)
-		e.claims[bySegment] = max(e.claims[bySegment], r.segments[n-1].BaseOffset())
-		if provenEnd(e).end >= r.segments[n-1].BaseOffset() {
+		if r.reaches(r.segments[n-1].BaseOffset(), max(end, before.BaseOffset()), err == nil && before.Size() > 0) {
 			break
 		}
 	}

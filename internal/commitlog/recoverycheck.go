@@ -217,10 +217,7 @@ func (r *recovery) rolled(i int, end int64, certain bool) (bool, error) {
 	if good, err := r.hasBatchIn(r.segments[i:]); good || err != nil {
 		return good, err
 	}
-	base := r.segments[i].BaseOffset()
-	e := r.evidence(end, certain)
-	e.claims[bySegment] = max(e.claims[bySegment], base)
-	return provenEnd(e).end >= base, nil
+	return r.reaches(r.segments[i].BaseOffset(), end, certain), nil
 }
 
 func (r *recovery) hasBatchIn(segments []*segment.Segment) (bool, error) {

@@ -433,14 +433,17 @@ func TestDamageWithoutSnapshots(t *testing.T) {
 	}
 }
 
+// applyData tells a producer state of a transactional batch of one record.
+func applyData(t *testing.T, s *ProducerState, offset int64, sequence int32) {
+	b := record.Batch(spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true}.build(t))
+	b.SetBaseOffset(offset)
+	s.apply(b, endTxn{}, position{offset: offset})
+}
+
 // Of two transactions of a producer in doubt, a marker ends the later one.
 func TestMarkerOfTheLaterDoubt(t *testing.T) {
 	s := newProducerState(0)
-	data := func(offset int64, sequence int32) {
-		b := record.Batch(spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true}.build(t))
-		b.SetBaseOffset(offset)
-		s.apply(b, endTxn{}, position{offset: offset})
-	}
+	data := func(offset int64, sequence int32) { applyData(t, s, offset, sequence) }
 	data(0, 0)
 	s.damaged(goneStretch(1, 5), nil)
 	data(5, 3)
@@ -456,11 +459,7 @@ func TestMarkerOfTheLaterDoubt(t *testing.T) {
 // Sequence numbers tell of the batch behind the damage only.
 func TestSequencesBehindTheFirst(t *testing.T) {
 	s := newProducerState(0)
-	data := func(offset int64, sequence int32) {
-		b := record.Batch(spec{producer: &record.Producer{ID: 1, BaseSequence: sequence}, txn: true}.build(t))
-		b.SetBaseOffset(offset)
-		s.apply(b, endTxn{}, position{offset: offset})
-	}
+	data := func(offset int64, sequence int32) { applyData(t, s, offset, sequence) }
 	data(0, 0)
 	s.damaged(goneStretch(1, 3), nil)
 	data(3, 2) // one of the two offsets was a record, the other one may have been a marker

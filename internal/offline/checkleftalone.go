@@ -1,22 +1,15 @@
 package offline
 
 import (
-	"errors"
 	"slices"
 	"strings"
-
-	"github.com/gregor-kafka/gregor/internal/checkpoint"
 )
 
 // checkLeftAlone looks at gregor-left-alone, which lists partitions that the broker does not serve, in
 // the form of an offset checkpoint: 0 in place of the offset if the log was clean, else 1.
 func (c *checking) checkLeftAlone(path string, found *collector) error {
-	list, err := checkpoint.ReadOffsets(c.o.FS, path)
-	if errors.Is(err, checkpoint.ErrCorrupt) {
-		found.damage(path, -1, -1, "%s", reason(err))
-		return nil
-	}
-	if err != nil {
+	list, ok, err := c.offsetsIn(path, found)
+	if !ok {
 		return err
 	}
 	var names []string

@@ -10,13 +10,20 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-func (s *surrounding) readOffsets(c *checking, path string, found *collector) error {
-	m, err := checkpoint.ReadOffsets(c.o.FS, path)
+// offsetsIn reads a file in the form of an offset checkpoint. It is not ok if it is damaged, which is
+// reported then, or cannot be read.
+func (c *checking) offsetsIn(path string, found *collector) (m map[topic.Partition]int64, ok bool, err error) {
+	m, err = checkpoint.ReadOffsets(c.o.FS, path)
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		found.damage(path, -1, -1, "%s", reason(err))
-		return nil
+		return nil, false, nil
 	}
-	if err != nil {
+	return m, err == nil, err
+}
+
+func (s *surrounding) readOffsets(c *checking, path string, found *collector) error {
+	m, ok, err := c.offsetsIn(path, found)
+	if !ok {
 		return err
 	}
 	if info, err := c.o.FS.Stat(path); err == nil && info.Size() == 0 {

@@ -126,17 +126,7 @@ func (p *partition) noteSnapshotTime(b record.Batch) {
 }
 
 func firstControl(b record.Batch) record.ControlType {
-	if !b.IsControl() {
-		return noControl
-	}
-	for r, err := range b.Records() {
-		if err != nil {
-			break
-		}
-		t, err := record.ParseControl(r.Key)
-		if err != nil {
-			break
-		}
+	if t, ok := b.ControlType(); ok {
 		return t
 	}
 	return noControl

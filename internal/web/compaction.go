@@ -29,13 +29,22 @@ func (s *Server) HandleCompaction(m *cleaner.Manager) {
 		if err := ReadJSON(r, &q); err != nil {
 			return nil, err
 		}
-		p, err := topic.ParsePartition(q.Partition)
+		p, err := parsePartition(q.Partition)
 		if err != nil {
-			return nil, Refuse(http.StatusBadRequest, "%w", err)
+			return nil, err
 		}
 		out, err := m.CleanNow(r.Context(), p, q.Roll)
 		return out, statusOf(err)
 	}))
+}
+
+// parsePartition reads the name of a partition in a request.
+func parsePartition(name string) (topic.Partition, error) {
+	p, err := topic.ParsePartition(name)
+	if err != nil {
+		return p, Refuse(http.StatusBadRequest, "%w", err)
+	}
+	return p, nil
 }
 
 func statusOf(err error) error {

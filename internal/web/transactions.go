@@ -27,9 +27,9 @@ func (s *Server) HandleTransactions(place func(topic.Partition) (l *commitlog.Lo
 		if err := ReadJSON(r, &q); err != nil {
 			return nil, err
 		}
-		p, err := topic.ParsePartition(q.Partition)
+		p, err := parsePartition(q.Partition)
 		if err != nil {
-			return nil, Refuse(http.StatusBadRequest, "%w", err)
+			return nil, err
 		}
 		l, _ := place(p)
 		if l == nil {
