@@ -44,12 +44,12 @@ func (s *snapshots) newest(logStart, end int64) int64 {
 }
 
 // contradiction says what in a producer state the batches contradict, "" for nothing: an open transaction
-// that does not begin there, or what is behind the last index entry. Batches that compaction or damage
-// has taken contradict nothing, but compaction takes none of an open transaction.
+// that does not begin there, or what is behind the last index entry. Batches that retention, compaction or
+// damage has taken contradict nothing, but compaction takes none of an open transaction.
 func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (string, error) {
 	for _, p := range state.producers {
-		if p.txn.offset < 0 {
-			continue
+		if p.txn.offset < 0 || floorSegment(segments, p.txn.offset) < 0 {
+			continue // none is open, or its beginning has been deleted
 		}
 		b, damaged, err := batchAt(segments, p.txn.offset)
 		if err != nil {
@@ -112,14 +112,10 @@ func (p *producer) lastOffset() int64 {
 	return p.batches[p.newest].lastOffset
 }
 
-// batchAt returns the good batch that has an offset, nil if there is none, and whether damage may have
-// taken it.
+// batchAt returns the good batch that has an offset of one of the segments, nil if there is none, and
+// whether damage may have taken it.
 func batchAt(segments []*segment.Segment, offset int64) (b record.Batch, damaged bool, err error) {
-	i := floorSegment(segments, offset)
-	if i < 0 {
-		return nil, false, nil
-	}
-	s := segments[i]
+	s := segments[floorSegment(segments, offset)]
 	at, ok, err := s.Translate(offset, 0)
 	switch {
 	case errors.Is(err, segment.ErrCorrupt):

@@ -55,3 +55,31 @@ func TestSnapshotOfAnotherLog(t *testing.T) {
 	f("a transaction that has not ended", ended, open, 0)
 	f("nothing of an open one", plain, open, 0)
 }
+
+// The beginning of an open transaction may have been deleted: that contradicts nothing, and the
+// producer goes on after a clean stop.
+func TestSnapshotOfTransactionWithoutBeginning(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Clean = true
+	l := openLog(t, o)
+	data := func(sequence int32) []byte {
+		return spec{records: 4, txn: true, producer: &record.Producer{ID: 7, BaseSequence: sequence}}.build(t)
+	}
+	mustAppend(t, l, data(0))
+	must(t, l.Roll())
+	mustAppend(t, l, spec{records: 4}.build(t))
+	l.SetHighWatermark(8)
+	must(t, l.IncrementLogStart(6))
+	if n, err := l.DeleteOldSegments(testTime); n != 1 || err != nil {
+		t.Fatalf("%d segments deleted, %v", n, err)
+	}
+	must(t, l.Close())
+	o.RecoveryPoint, o.HighWatermark, o.LogStartOffset = 8, 8, 6
+	l = openLog(t, o)
+	if p := l.mu.producers.producers[7]; p == nil || p.txn.offset != 0 {
+		t.Errorf("producer 7 is %+v, want its transaction open", p)
+	}
+	mustAppend(t, l, data(4))
+	must(t, l.Close())
+}
