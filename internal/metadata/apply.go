@@ -468,8 +468,7 @@ func (e *edit) finish(offset int64, epoch int32) (*Image, *Delta, error) {
 		d.Brokers = append(d.Brokers, id)
 	}
 	slices.Sort(d.Brokers)
-	slices.SortFunc(d.ChangedTopics, func(a, b TopicChange) int { return strings.Compare(a.New.Name, b.New.Name) })
-	slices.SortFunc(d.DeletedTopics, func(a, b *Topic) int { return strings.Compare(a.Name, b.Name) })
+	d.sortTopics()
 	d.Configs = compactResources(d.Configs)
 	return img, d, nil
 }

@@ -8,17 +8,16 @@ import (
 
 const cowShards = 256
 
-var cowSeed = maphash.MakeSeed()
-
 // A cowMap is an immutable map in shards: a change copies the shards that it touches. The zero
 // value is empty. With n entries a change of one costs n/256 plus the array of shards; a change
 // of many copies each shard once.
 type cowMap[K comparable, V any] struct {
 	shards *[cowShards]map[K]V
+	seed   maphash.Seed // of the shards, if there are any
 	size   int
 }
 
-func shardOf[K comparable](k K) uint8 { return uint8(maphash.Comparable(cowSeed, k)) }
+func (m *cowMap[K, V]) shardOf(k K) uint8 { return uint8(maphash.Comparable(m.seed, k)) }
 
 // at returns the value of k, or the zero value.
 func (m cowMap[K, V]) at(k K) V {
@@ -26,7 +25,7 @@ func (m cowMap[K, V]) at(k K) V {
 		var zero V
 		return zero
 	}
-	return m.shards[shardOf(k)][k]
+	return m.shards[m.shardOf(k)][k]
 }
 
 // all walks the entries in no order.
@@ -59,10 +58,12 @@ func (e *cowEdit[K, V]) shard(k K) map[K]V {
 		shards := new([cowShards]map[K]V)
 		if e.shards != nil {
 			*shards = *e.shards
+		} else {
+			e.seed = maphash.MakeSeed()
 		}
 		e.shards, e.shared = shards, false
 	}
-	i := shardOf(k)
+	i := e.shardOf(k)
 	if !e.owned[i] {
 		e.owned[i] = true
 		if e.shards[i] = maps.Clone(e.shards[i]); e.shards[i] == nil {

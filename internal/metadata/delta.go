@@ -2,9 +2,8 @@ package metadata
 
 import "iter"
 
-// A Delta says what differs between two consecutive images. Only what differs is listed; a
-// resource that was set and unset again within one batch may be listed although nothing
-// differs.
+// A Delta says what differs between two images, in a fixed order. Apply also lists a resource that
+// records have set to what it was: what its configurations point to may have changed (KAFKA-14136).
 type Delta struct {
 	Before, After *Image
 
@@ -39,28 +38,9 @@ func (c TopicChange) Partitions() iter.Seq2[int32, PartitionChange] {
 			if c.Old != nil && i < len(c.Old.Partitions) {
 				old = c.Old.Partitions[i]
 			}
-			if old != p && !yield(int32(i), PartitionChange{old, p}) {
+			if !old.equal(p) && !yield(int32(i), PartitionChange{old, p}) {
 				return
 			}
 		}
 	}
-}
-
-// DeltaOf returns the delta from nothing to img: what a subscriber that comes late needs.
-func DeltaOf(img *Image) *Delta {
-	d := &Delta{
-		Before: NewImage(img.ClusterID), After: img,
-		Features: len(img.features) > 0, ProducerIDs: img.NextProducerID > 0, ClientQuotas: len(img.clientQuotas) > 0,
-		ACLs: len(img.acls) > 0, Scram: len(img.scram) > 0, DelegationTokens: len(img.tokens) > 0,
-	}
-	for t := range img.Topics() {
-		d.ChangedTopics = append(d.ChangedTopics, TopicChange{New: t})
-	}
-	for r := range img.ConfigResources() {
-		d.Configs = append(d.Configs, r)
-	}
-	for _, b := range img.Brokers() {
-		d.Brokers = append(d.Brokers, b.ID)
-	}
-	return d
 }
