@@ -14,36 +14,64 @@ import (
 // alterConfigs gives each resource a new set of configurations: keys that are not sent go
 // back to their default.
 func (s *Server) alterConfigs(ctx context.Context, _ *Request, req *kmsg.AlterConfigsRequest) (*kmsg.AlterConfigsResponse, error) {
-	refused := make([]error, len(req.Resources))
-	var replace []controller.ReplaceConfigs
+	asked := make([]alteration, len(req.Resources))
 	for i := range req.Resources {
-		asked := &req.Resources[i]
-		resource := metadata.ConfigResource{Type: int8(asked.ResourceType), Name: asked.ResourceName}
-		configs := make(map[string]*string, len(asked.Configs))
-		refused[i] = s.checkAlterable(resource)
-		for _, c := range asked.Configs {
-			if _, twice := configs[c.Name]; twice {
-				refused[i] = refuse(kerr.InvalidRequest, "key "+c.Name+" is there twice")
-			}
+		r := &req.Resources[i]
+		asked[i].Resource = metadata.ConfigResource{Type: int8(r.ResourceType), Name: r.ResourceName}
+		asked[i].Replace = true
+		for _, c := range r.Configs {
 			if c.Value == nil {
-				refused[i] = refuse(kerr.InvalidRequest, "key "+c.Name+" has no value: leave it out to reset it")
+				asked[i].err = refuse(kerr.InvalidRequest, "key "+c.Name+" has no value: leave it out to reset it")
 			}
-			configs[c.Name] = c.Value
-		}
-		if refused[i] == nil {
-			replace = append(replace, controller.ReplaceConfigs{Resource: resource, Configs: configs})
+			asked[i].Changes = append(asked[i].Changes, controller.ConfigChange{Key: c.Name, Op: controller.ConfigSet, Value: c.Value})
 		}
 	}
-	results, err := s.Controller.AlterConfigs(ctx, replace, req.ValidateOnly)
-	next := alterResults(refused, results, err)
+	s.alter(ctx, asked, req.ValidateOnly)
 	resp := kmsg.NewPtrAlterConfigsResponse()
 	for i := range req.Resources {
 		answer := kmsg.NewAlterConfigsResponseResource()
 		answer.ResourceType, answer.ResourceName = req.Resources[i].ResourceType, req.Resources[i].ResourceName
-		answer.ErrorCode, answer.ErrorMessage = alterCode(int8(answer.ResourceType), next(i))
+		answer.ErrorCode, answer.ErrorMessage = asked[i].answer()
 		resp.Resources = append(resp.Resources, answer)
 	}
 	return resp, nil
+}
+
+// An alteration is a resource to alter, and why it was not.
+type alteration struct {
+	controller.AlterConfig
+	err error
+}
+
+// alter passes what is not refused yet to the controller and notes what becomes of it.
+func (s *Server) alter(ctx context.Context, asked []alteration, validateOnly bool) {
+	var allowed []controller.AlterConfig
+	var at []int
+	for i := range asked {
+		a := &asked[i]
+		if a.err == nil {
+			a.err = s.checkAlterable(a.Resource)
+		}
+		if a.err == nil {
+			allowed, at = append(allowed, a.AlterConfig), append(at, i)
+		}
+	}
+	results, err := s.Controller.AlterConfigs(ctx, allowed, validateOnly)
+	for n, i := range at {
+		if asked[i].err = err; err == nil { // err is of the request as a whole
+			asked[i].err = results[n]
+		}
+	}
+}
+
+// answer is the code and text for the outcome. What is wrong with a broker's own keys counts as a
+// wrong request.
+func (a *alteration) answer() (int16, *string) {
+	c := code(a.err)
+	if a.Resource.Type == metadata.ResourceBroker && c == kerr.InvalidConfig.Code {
+		c = kerr.InvalidRequest.Code
+	}
+	return c, message(a.err)
 }
 
 // checkAlterable refuses bad names, and those of other brokers, whose keys only they can
@@ -62,31 +90,4 @@ func (s *Server) checkAlterable(r metadata.ConfigResource) error {
 		}
 	}
 	return nil
-}
-
-// alterResults returns the outcome of resource i: refused here, or what the controller
-// said about it; results has only those that were not refused. It is called with each i
-// in order.
-func alterResults(refused, results []error, err error) func(i int) error {
-	return func(i int) error {
-		if refused[i] != nil {
-			return refused[i]
-		}
-		if err != nil {
-			return err
-		}
-		result := results[0]
-		results = results[1:]
-		return result
-	}
-}
-
-// alterCode is the code and text for the outcome of altering a resource. What is wrong
-// with a broker's own keys counts as a wrong request.
-func alterCode(kind int8, err error) (int16, *string) {
-	c := code(err)
-	if kind == metadata.ResourceBroker && c == kerr.InvalidConfig.Code {
-		c = kerr.InvalidRequest.Code
-	}
-	return c, message(err)
 }

@@ -38,7 +38,7 @@ func cluster(t *testing.T, settings ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control := controller.New(configRules(q, c))
+	control := controller.New(controller.Options{Quorum: q, Rules: configRules(c)})
 	current := func() *config.Broker {
 		img := q.Image()
 		now, _ := c.With(img.Configs(metadata.ConfigResource{Type: metadata.ResourceBroker}),
@@ -81,9 +81,8 @@ func cluster(t *testing.T, settings ...string) *Server {
 }
 
 // configRules are the rules of a broker with a fixed configuration.
-func configRules(q *quorum.Quorum, c *config.Broker) controller.Options {
-	return controller.Options{
-		Quorum: q,
+func configRules(c *config.Broker) controller.Rules {
+	return controller.Rules{
 		TopicDefaults: func() (int32, int16) {
 			return int32(c.Int("num.partitions")), int16(c.Int("default.replication.factor"))
 		},

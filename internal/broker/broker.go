@@ -155,8 +155,8 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 	}
 	b.settings.load(q.Image())
 	b.controller = controller.New(controller.Options{
-		Quorum: q, TopicDefaults: b.settings.topicDefaults,
-		ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig,
+		Quorum: q,
+		Rules:  controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
 	return nil
 }

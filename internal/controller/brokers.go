@@ -28,27 +28,23 @@ type Registration struct {
 // it. After an unclean stop the partitions that it led get a new leader epoch, since their
 // logs may have lost their ends. It returns the broker epoch.
 func (c *Controller) RegisterBroker(ctx context.Context, r Registration) (epoch int64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	epoch = c.opts.Quorum.NextOffset()
-	records, err := registerBroker(c.opts.Quorum.Image(), r, epoch)
-	if err != nil {
-		return -1, err
-	}
-	return epoch, c.commitLocked(ctx, records)
+	return decide(ctx, c, false, func(img *metadata.Image, g given) ([]metadata.Record, int64, error) {
+		return registerBroker(img, r, g.nextOffset)
+	})
 }
 
-func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadata.Record, error) {
+// registerBroker makes the offset of the registration the broker epoch.
+func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadata.Record, int64, error) {
 	if err := checkRegistration(img, r); err != nil {
-		return nil, err
+		return nil, -1, err
 	}
-	slices.SortFunc(r.Endpoints, func(a, b metadata.BrokerEndpoint) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(r.Features, func(a, b metadata.BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
+	endpoints := slices.SortedFunc(slices.Values(r.Endpoints), func(a, b metadata.BrokerEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	features := slices.SortedFunc(slices.Values(r.Features), func(a, b metadata.BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
 	old := img.Broker(r.ID)
 	clean := old != nil && old.Epoch == r.PreviousEpoch
 	records := []metadata.Record{
 		&metadata.RegisterBrokerRecord{
-			BrokerID: r.ID, IncarnationID: r.IncarnationID, BrokerEpoch: epoch, EndPoints: r.Endpoints, Features: r.Features,
+			BrokerID: r.ID, IncarnationID: r.IncarnationID, BrokerEpoch: epoch, EndPoints: endpoints, Features: features,
 			Rack: r.Rack, LogDirs: slices.SortedFunc(slices.Values(r.LogDirs), compareIDs), Fenced: true,
 		},
 		&metadata.BrokerRegistrationChangeRecord{BrokerID: r.ID, BrokerEpoch: epoch, Fenced: -1},
@@ -62,7 +58,7 @@ func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadat
 			}
 		}
 	}
-	return records, nil
+	return records, epoch, nil
 }
 
 func compareIDs(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
@@ -173,16 +169,21 @@ const producerIDBlock = 1000
 // AllocateProducerIDs takes a block of producer ids that were never handed out, [first,
 // first+count), for a broker. It is committed when this returns.
 func (c *Controller) AllocateProducerIDs(ctx context.Context, broker int32, brokerEpoch int64) (first int64, count int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	img := c.opts.Quorum.Image()
-	if err := checkBrokerEpoch(img.Broker(broker), broker, brokerEpoch); err != nil {
-		return 0, 0, err
-	}
-	first = img.NextProducerID
-	record := &metadata.ProducerIdsRecord{BrokerID: broker, BrokerEpoch: brokerEpoch, NextProducerID: first + producerIDBlock}
-	if err := c.commitLocked(ctx, []metadata.Record{record}); err != nil {
+	first, err = decide(ctx, c, false, func(img *metadata.Image, _ given) ([]metadata.Record, int64, error) {
+		return allocateProducerIDs(img, broker, brokerEpoch)
+	})
+	if err != nil {
 		return 0, 0, err
 	}
 	return first, producerIDBlock, nil
+}
+
+func allocateProducerIDs(img *metadata.Image, broker int32, brokerEpoch int64) (records []metadata.Record, first int64, err error) {
+	if err := checkBrokerEpoch(img.Broker(broker), broker, brokerEpoch); err != nil {
+		return nil, 0, err
+	}
+	first = img.NextProducerID
+	return []metadata.Record{
+		&metadata.ProducerIdsRecord{BrokerID: broker, BrokerEpoch: brokerEpoch, NextProducerID: first + producerIDBlock},
+	}, first, nil
 }

@@ -28,80 +28,43 @@ type ConfigChange struct {
 	Value *string // not for ConfigDelete
 }
 
-// An AlterConfig changes keys of one resource.
+// An AlterConfig changes keys of one resource. With Replace those that are not named go back to
+// their default (AlterConfigs of old), else they stay (IncrementalAlterConfigs).
 type AlterConfig struct {
 	Resource metadata.ConfigResource
+	Replace  bool
 	Changes  []ConfigChange
 }
 
-// IncrementalAlterConfigs changes single keys and returns one error (or nil) for each
-// resource, in order. The changes of one resource happen together or not at all.
-func (c *Controller) IncrementalAlterConfigs(ctx context.Context, resources []AlterConfig, validateOnly bool) ([]error, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	img := c.opts.Quorum.Image()
+// AlterConfigs changes configurations and returns one error (or nil) for each resource, in order.
+// The changes of one resource happen together or not at all.
+func (c *Controller) AlterConfigs(ctx context.Context, resources []AlterConfig, validateOnly bool) ([]error, error) {
+	return decide(ctx, c, validateOnly, func(img *metadata.Image, g given) ([]metadata.Record, []error, error) {
+		return alterConfigs(img, resources, g)
+	})
+}
+
+func alterConfigs(img *metadata.Image, resources []AlterConfig, g given) ([]metadata.Record, []error, error) {
 	var records []metadata.Record
 	results := make([]error, len(resources))
-	count := countResources(resources, func(r AlterConfig) metadata.ConfigResource { return r.Resource })
+	count := make(map[metadata.ConfigResource]int, len(resources))
+	for _, r := range resources {
+		count[r.Resource]++
+	}
 	for i, r := range resources {
 		if count[r.Resource] > 1 {
-			results[i] = duplicateResource()
+			results[i] = refuse(InvalidRequest, "the resource is there twice")
 			continue
 		}
-		changed, err := alterConfig(img, r, &c.opts)
+		changed, err := alterConfig(img, r, &g.Rules)
 		results[i] = err
 		records = append(records, changed...)
 	}
-	if validateOnly {
-		return results, nil
-	}
-	return results, c.commitLocked(ctx, records)
-}
-
-// A ReplaceConfigs gives a resource a new set of configurations.
-type ReplaceConfigs struct {
-	Resource metadata.ConfigResource
-	Configs  map[string]*string // keys that are nil or not there go back to their default
-}
-
-// AlterConfigs replaces all configurations of resources and returns one error (or nil) for
-// each, in order.
-func (c *Controller) AlterConfigs(ctx context.Context, resources []ReplaceConfigs, validateOnly bool) ([]error, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	img := c.opts.Quorum.Image()
-	var records []metadata.Record
-	results := make([]error, len(resources))
-	count := countResources(resources, func(r ReplaceConfigs) metadata.ConfigResource { return r.Resource })
-	for i, r := range resources {
-		if count[r.Resource] > 1 {
-			results[i] = duplicateResource()
-			continue
-		}
-		changed, err := replaceConfigs(img, r, &c.opts)
-		results[i] = err
-		records = append(records, changed...)
-	}
-	if validateOnly {
-		return results, nil
-	}
-	return results, c.commitLocked(ctx, records)
-}
-
-func countResources[T any](list []T, resource func(T) metadata.ConfigResource) map[metadata.ConfigResource]int {
-	count := make(map[metadata.ConfigResource]int, len(list))
-	for _, e := range list {
-		count[resource(e)]++
-	}
-	return count
-}
-
-func duplicateResource() error {
-	return refuse(InvalidRequest, "the resource is there twice")
+	return records, results, nil
 }
 
 // validate refuses configs as INVALID_CONFIG, unless ValidateConfigs knows a better kind.
-func (o *Options) validate(r metadata.ConfigResource, configs map[string]string) error {
+func (o *Rules) validate(r metadata.ConfigResource, configs map[string]string) error {
 	err := o.ValidateConfigs(r, configs)
 	if err == nil || KindOf(err) != 0 {
 		return err
@@ -109,33 +72,37 @@ func (o *Options) validate(r metadata.ConfigResource, configs map[string]string)
 	return refuse(InvalidConfig, "%v", err)
 }
 
-func alterConfig(img *metadata.Image, r AlterConfig, o *Options) ([]metadata.Record, error) {
+func alterConfig(img *metadata.Image, r AlterConfig, rules *Rules) ([]metadata.Record, error) {
 	if err := checkResource(img, r.Resource); err != nil {
 		return nil, err
 	}
 	before := img.Configs(r.Resource)
-	after := maps.Clone(before)
-	if after == nil {
-		after = map[string]string{}
+	after, touched := map[string]string{}, map[string]bool{}
+	if !r.Replace {
+		maps.Copy(after, before)
 	}
-	touched := map[string]bool{}
 	for _, change := range r.Changes {
 		if touched[change.Key] {
 			return nil, refuse(InvalidRequest, "key %s is there twice", change.Key)
 		}
 		touched[change.Key] = true
-		if err := applyChange(after, r.Resource, change, o); err != nil {
+		if err := applyChange(after, r.Resource, change, rules); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.validate(r.Resource, after); err != nil {
+	if err := rules.validate(r.Resource, after); err != nil {
 		return nil, err
+	}
+	if r.Replace {
+		for key := range before {
+			touched[key] = true
+		}
 	}
 	return configRecords(r.Resource, before, after, touched), nil
 }
 
 // applyChange changes one key of after.
-func applyChange(after map[string]string, r metadata.ConfigResource, c ConfigChange, o *Options) error {
+func applyChange(after map[string]string, r metadata.ConfigResource, c ConfigChange, rules *Rules) error {
 	switch {
 	case c.Op == ConfigDelete:
 		delete(after, c.Key)
@@ -148,7 +115,7 @@ func applyChange(after map[string]string, r metadata.ConfigResource, c ConfigCha
 		after[c.Key] = *c.Value
 		return nil
 	}
-	current, isList := o.ListConfig(r, c.Key)
+	current, isList := rules.ListConfig(r, c.Key)
 	if !isList {
 		return refuse(InvalidConfig, "key %s is not a list: it can be set or deleted, nothing else", c.Key)
 	}
@@ -178,27 +145,6 @@ func splitList(value string) []string {
 		}
 	}
 	return items
-}
-
-func replaceConfigs(img *metadata.Image, r ReplaceConfigs, o *Options) ([]metadata.Record, error) {
-	if err := checkResource(img, r.Resource); err != nil {
-		return nil, err
-	}
-	before := img.Configs(r.Resource)
-	after, touched := map[string]string{}, map[string]bool{}
-	for key, value := range r.Configs {
-		if value != nil {
-			after[key] = *value
-			touched[key] = true
-		}
-	}
-	if err := o.validate(r.Resource, after); err != nil {
-		return nil, err
-	}
-	for key := range before {
-		touched[key] = true
-	}
-	return configRecords(r.Resource, before, after, touched), nil
 }
 
 // configRecords writes the touched keys, also those that keep their value: setting a key again

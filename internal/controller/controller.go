@@ -2,7 +2,11 @@ package controller
 
 import (
 	"context"
+	"crypto/rand"
+	"io"
+	mathrand "math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
 )
@@ -17,11 +21,16 @@ type Quorum interface {
 	NextOffset() int64
 }
 
-// Options are what decisions need to know besides the Image. The functions are called with
-// the Controller's lock held and must not call it.
+// Options are what a Controller is made of.
 type Options struct {
 	Quorum Quorum
+	Rules  Rules
+	Random io.Reader        // crypto/rand when nil; never fails
+	Now    func() time.Time // time.Now when nil
+}
 
+// Rules are the configuration's part in decisions. The functions must not call the Controller.
+type Rules struct {
 	// TopicDefaults returns the partition count and replication factor of topics that leave
 	// them open (num.partitions, default.replication.factor).
 	TopicDefaults func() (partitions int32, replicationFactor int16)
@@ -36,6 +45,18 @@ type Options struct {
 	ListConfig func(r metadata.ConfigResource, key string) (value string, isList bool)
 }
 
+// given is what a decision knows besides the Image and the request. It has nothing else of the
+// world: the same of all three give the same records, byte for byte.
+type given struct {
+	Rules
+	now        time.Time
+	random     [32]byte // seed of all that is random in the decision
+	nextOffset int64    // of the first record that it makes
+}
+
+// source returns the randomness of the decision, from its beginning.
+func (g *given) source() *mathrand.ChaCha8 { return mathrand.NewChaCha8(g.random) }
+
 // A Controller decides and commits, one request at a time. Its methods may be called
 // concurrently. An error that is no *Error is the quorum's: the request may or may not have
 // been committed.
@@ -49,36 +70,56 @@ type Controller struct {
 
 // New returns a Controller.
 func New(o Options) *Controller {
-	if o.TopicDefaults == nil {
-		o.TopicDefaults = func() (int32, int16) { return 1, 1 }
+	if o.Rules.TopicDefaults == nil {
+		o.Rules.TopicDefaults = func() (int32, int16) { return 1, 1 }
 	}
-	if o.ValidateConfigs == nil {
-		o.ValidateConfigs = func(metadata.ConfigResource, map[string]string) error { return nil }
+	if o.Rules.ValidateConfigs == nil {
+		o.Rules.ValidateConfigs = func(metadata.ConfigResource, map[string]string) error { return nil }
 	}
-	if o.ListConfig == nil {
-		o.ListConfig = func(metadata.ConfigResource, string) (string, bool) { return "", false }
+	if o.Rules.ListConfig == nil {
+		o.Rules.ListConfig = func(metadata.ConfigResource, string) (string, bool) { return "", false }
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Controller{opts: o}
 }
 
-// commitLocked proposes records unless there are none.
-func (c *Controller) commitLocked(ctx context.Context, records []metadata.Record) error {
-	if len(records) == 0 {
-		return nil
+// give asks the world what the next decision is given.
+func (c *Controller) give() given {
+	g := given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: c.opts.Quorum.NextOffset()}
+	if _, err := io.ReadFull(c.opts.Random, g.random[:]); err != nil {
+		panic("BUG: a source of randomness fails: " + err.Error())
 	}
-	_, err := c.opts.Quorum.Propose(ctx, records)
-	return err
+	return g
 }
 
-// commitDecision proposes what decide makes of the image as it is now.
-func (c *Controller) commitDecision(ctx context.Context, decide func(*metadata.Image) ([]metadata.Record, error)) error {
+// A decision makes records and an answer of an image. It changes nothing, its request neither.
+type decision[A any] func(*metadata.Image, given) ([]metadata.Record, A, error)
+
+// decide commits what a decision makes of the newest image, unless it is only to be validated, and
+// returns the answer.
+func decide[A any](ctx context.Context, c *Controller, validateOnly bool, d decision[A]) (A, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	records, err := decide(c.opts.Quorum.Image())
-	if err != nil {
-		return err
+	records, answer, err := d(c.opts.Quorum.Image(), c.give())
+	if err != nil || validateOnly || len(records) == 0 {
+		return answer, err
 	}
-	return c.commitLocked(ctx, records)
+	_, err = c.opts.Quorum.Propose(ctx, records)
+	return answer, err
+}
+
+// change is decide without an answer.
+func (c *Controller) change(ctx context.Context, d func(*metadata.Image) ([]metadata.Record, error)) error {
+	_, err := decide(ctx, c, false, func(img *metadata.Image, _ given) ([]metadata.Record, struct{}, error) {
+		records, err := d(img)
+		return records, struct{}{}, err
+	})
+	return err
 }
 
 // recordsMax bounds what one request may change, as Kafka does (MAX_PARTITIONS_PER_BATCH,

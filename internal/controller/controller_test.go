@@ -50,7 +50,13 @@ type script struct {
 func newScript(t testing.TB) *script {
 	q := openQuorum(t)
 	return &script{q: q, Controller: New(Options{
-		Quorum:        q,
+		Quorum: q, Rules: testRules(),
+	})}
+}
+
+// testRules are those of the scripts.
+func testRules() Rules {
+	return Rules{
 		TopicDefaults: func() (int32, int16) { return 2, 1 },
 		ValidateConfigs: func(_ metadata.ConfigResource, configs map[string]string) error {
 			if v, ok := configs["retention.ms"]; ok {
@@ -66,7 +72,7 @@ func newScript(t testing.TB) *script {
 		ListConfig: func(_ metadata.ConfigResource, key string) (string, bool) {
 			return "delete", key == "cleanup.policy"
 		},
-	})}
+	}
 }
 
 func TestScripts(t *testing.T) {
@@ -128,7 +134,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) (string, error) {
 		results, err := s.CreatePartitions(ctx, parseIncreases(t, d), d.HasArg("validate-only"))
 		return describeAll(results), err
 	case "alter":
-		results, err := s.IncrementalAlterConfigs(ctx, parseAlter(t, d), d.HasArg("validate-only"))
+		results, err := s.AlterConfigs(ctx, parseAlter(t, d), d.HasArg("validate-only"))
 		return describeAll(results), err
 	case "replace":
 		results, err := s.AlterConfigs(ctx, parseReplace(d), d.HasArg("validate-only"))
@@ -341,13 +347,13 @@ func parseAlter(t *testing.T, d *datadriven.TestData) (list []AlterConfig) {
 }
 
 // Lines of replace: topic:NAME key=value ...
-func parseReplace(d *datadriven.TestData) (list []ReplaceConfigs) {
+func parseReplace(d *datadriven.TestData) (list []AlterConfig) {
 	for line := range strings.Lines(d.Input) {
 		words := strings.Fields(line)
-		r := ReplaceConfigs{Resource: parseResource(words[0]), Configs: map[string]*string{}}
+		r := AlterConfig{Resource: parseResource(words[0]), Replace: true}
 		for _, w := range words[1:] {
 			key, value, _ := strings.Cut(w, "=")
-			r.Configs[key] = parseValue(value)
+			r.Changes = append(r.Changes, ConfigChange{key, ConfigSet, parseValue(value)})
 		}
 		list = append(list, r)
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -39,24 +40,21 @@ type CreatedTopic struct {
 // CreateTopics creates topics and returns one answer for each, in order. The error is set when
 // the request as a whole is refused or could not be committed.
 func (c *Controller) CreateTopics(ctx context.Context, topics []NewTopic, validateOnly bool) ([]CreatedTopic, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, results, err := createTopics(c.opts.Quorum.Image(), topics, &c.opts)
-	if err != nil || validateOnly {
-		return results, err
-	}
-	return results, c.commitLocked(ctx, records)
+	return decide(ctx, c, validateOnly, func(img *metadata.Image, g given) ([]metadata.Record, []CreatedTopic, error) {
+		return createTopics(img, topics, g)
+	})
 }
 
-func createTopics(img *metadata.Image, topics []NewTopic, o *Options) ([]metadata.Record, []CreatedTopic, error) {
-	defaultPartitions, defaultFactor := o.TopicDefaults()
+func createTopics(img *metadata.Image, topics []NewTopic, g given) ([]metadata.Record, []CreatedTopic, error) {
+	defaultPartitions, defaultFactor := g.TopicDefaults()
 	if countPartitions(topics, defaultPartitions) > recordsMax {
 		return nil, nil, tooMany()
 	}
 	var records []metadata.Record
 	results := make([]CreatedTopic, len(topics))
 	names := newTopicNames(topics)
-	place := newPlacer(img)
+	source := g.source()
+	place := newPlacer(img, rand.New(source))
 	for i := range topics {
 		t := topics[i]
 		results[i].Name = t.Name
@@ -68,7 +66,7 @@ func createTopics(img *metadata.Image, topics []NewTopic, o *Options) ([]metadat
 			t.Partitions = orDefault(t.Partitions, defaultPartitions)
 			t.ReplicationFactor = orDefault(t.ReplicationFactor, defaultFactor)
 		}
-		created, result, err := createTopic(t, place, o)
+		created, result, err := createTopic(t, uuid.From(source), place, &g.Rules)
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -139,8 +137,8 @@ func (n topicNames) check(img *metadata.Image, name string) error {
 }
 
 // createTopic decides one topic whose name is good.
-func createTopic(t NewTopic, place *placer, o *Options) ([]metadata.Record, CreatedTopic, error) {
-	configs, err := newTopicConfigs(t, o)
+func createTopic(t NewTopic, id uuid.UUID, place *placer, rules *Rules) ([]metadata.Record, CreatedTopic, error) {
+	configs, err := newTopicConfigs(t, rules)
 	if err != nil {
 		return nil, CreatedTopic{}, err
 	}
@@ -148,7 +146,6 @@ func createTopic(t NewTopic, place *placer, o *Options) ([]metadata.Record, Crea
 	if err != nil {
 		return nil, CreatedTopic{}, err
 	}
-	id := uuid.New()
 	records := make([]metadata.Record, 0, 1+len(configs)+len(assignments))
 	records = append(records, &metadata.TopicRecord{Name: t.Name, TopicID: id})
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
@@ -167,7 +164,7 @@ func createTopic(t NewTopic, place *placer, o *Options) ([]metadata.Record, Crea
 	}, nil
 }
 
-func newTopicConfigs(t NewTopic, o *Options) (map[string]string, error) {
+func newTopicConfigs(t NewTopic, rules *Rules) (map[string]string, error) {
 	configs := make(map[string]string, len(t.Configs))
 	var null []string
 	for key, value := range t.Configs {
@@ -181,7 +178,7 @@ func newTopicConfigs(t NewTopic, o *Options) (map[string]string, error) {
 		slices.Sort(null)
 		return nil, refuse(InvalidConfig, "configs without a value: %s", strings.Join(null, ","))
 	}
-	if err := o.validate(metadata.ConfigResource{Type: metadata.ResourceTopic, Name: t.Name}, configs); err != nil {
+	if err := rules.validate(metadata.ConfigResource{Type: metadata.ResourceTopic, Name: t.Name}, configs); err != nil {
 		return nil, err
 	}
 	return configs, nil

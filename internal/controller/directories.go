@@ -19,9 +19,9 @@ type DirectoryAssignment struct {
 // What is unknown by now, or noted already, is left out. A replica in a directory that is not
 // online is offline from then on.
 func (c *Controller) AssignDirectories(ctx context.Context, broker int32, list []DirectoryAssignment) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.commitLocked(ctx, assignDirectories(c.opts.Quorum.Image(), broker, list))
+	return c.change(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
+		return assignDirectories(img, broker, list), nil
+	})
 }
 
 func assignDirectories(img *metadata.Image, broker int32, list []DirectoryAssignment) []metadata.Record {
@@ -78,7 +78,7 @@ func directoriesOf(p *metadata.Partition) []uuid.UUID {
 // OfflineLogDirs of a heartbeat). The broker leads no partition in them any more, and is not in
 // sync with others.
 func (c *Controller) DirectoriesOffline(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error {
-	return c.commitDecision(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
+	return c.change(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
 		return directoriesOffline(img, broker, brokerEpoch, dirs)
 	})
 }
@@ -93,7 +93,8 @@ func directoriesOffline(img *metadata.Image, broker int32, brokerEpoch int64, di
 		return nil, nil // known already
 	}
 	var records []metadata.Record
-	for t := range img.Topics() {
+	for _, name := range img.TopicNames() {
+		t := img.Topic(name)
 		for n, p := range t.Partitions {
 			if dir, ok := p.Directory(broker); !ok || !slices.Contains(dirs, dir) {
 				continue
@@ -113,7 +114,7 @@ func directoriesOffline(img *metadata.Image, broker int32, brokerEpoch int64, di
 // the CordonedLogDirs of a heartbeat). Metadata of a level that knows no such thing stays as it is:
 // only the broker itself goes by it then.
 func (c *Controller) CordonDirectories(ctx context.Context, broker int32, brokerEpoch int64, dirs []uuid.UUID) error {
-	return c.commitDecision(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
+	return c.change(ctx, func(img *metadata.Image) ([]metadata.Record, error) {
 		return cordonDirectories(img, broker, brokerEpoch, dirs)
 	})
 }

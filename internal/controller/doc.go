@@ -2,8 +2,8 @@
 // configurations, broker registrations and producer ids. (Kafka classes QuorumController,
 // ReplicationControlManager, ConfigurationControlManager, ClusterControlManager.)
 //
-// A decision is a plain function of an Image and a request: it returns the records to commit
-// and what to answer. A Controller puts decisions in a row and proposes their records to the
+// A decision is a pure function of an Image, a request, the time, randomness and the offset of its
+// first record: it returns the records to commit and what to answer, the same for the same. A Controller puts decisions in a row and proposes their records to the
 // quorum, so that each decision sees the outcome of the one before. The records of one request
 // are committed together or not at all.
 //

@@ -21,7 +21,7 @@ type placer struct {
 	next   int // where the next partition begins
 }
 
-func newPlacer(img *metadata.Image) *placer {
+func newPlacer(img *metadata.Image, random *rand.Rand) *placer {
 	p := &placer{img: img}
 	for racks := takersByRack(img); len(racks) > 0; {
 		for i, brokers := range racks {
@@ -35,7 +35,7 @@ func newPlacer(img *metadata.Image) *placer {
 		racks = slices.DeleteFunc(racks, func(brokers []*metadata.Broker) bool { return len(brokers) == 0 })
 	}
 	if len(p.active) > 0 {
-		p.next = rand.IntN(len(p.active))
+		p.next = random.IntN(len(p.active))
 	}
 	return p
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -22,13 +23,12 @@ type DeletedTopic struct {
 
 // DeleteTopics deletes topics and returns one answer for each, in order.
 func (c *Controller) DeleteTopics(ctx context.Context, topics []TopicRef) ([]DeletedTopic, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, results := deleteTopics(c.opts.Quorum.Image(), topics)
-	return results, c.commitLocked(ctx, records)
+	return decide(ctx, c, false, func(img *metadata.Image, _ given) ([]metadata.Record, []DeletedTopic, error) {
+		return deleteTopics(img, topics)
+	})
 }
 
-func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []DeletedTopic) {
+func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []DeletedTopic, error) {
 	var records []metadata.Record
 	results := make([]DeletedTopic, len(topics))
 	count := map[uuid.UUID]int{}
@@ -51,7 +51,7 @@ func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []
 			records = append(records, &metadata.RemoveTopicRecord{TopicID: t.ID})
 		}
 	}
-	return records, results
+	return records, results, nil
 }
 
 func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
@@ -86,23 +86,19 @@ type PartitionsIncrease struct {
 
 // CreatePartitions adds partitions to topics and returns one error (or nil) for each, in order.
 func (c *Controller) CreatePartitions(ctx context.Context, topics []PartitionsIncrease, validateOnly bool) ([]error, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, results, err := createPartitions(c.opts.Quorum.Image(), topics)
-	if err != nil || validateOnly {
-		return results, err
-	}
-	return results, c.commitLocked(ctx, records)
+	return decide(ctx, c, validateOnly, func(img *metadata.Image, g given) ([]metadata.Record, []error, error) {
+		return createPartitions(img, topics, g)
+	})
 }
 
-func createPartitions(img *metadata.Image, topics []PartitionsIncrease) ([]metadata.Record, []error, error) {
+func createPartitions(img *metadata.Image, topics []PartitionsIncrease, g given) ([]metadata.Record, []error, error) {
 	var records []metadata.Record
 	results := make([]error, len(topics))
 	count := map[string]int{}
 	for i := range topics {
 		count[topics[i].Topic]++
 	}
-	place := newPlacer(img)
+	place := newPlacer(img, rand.New(g.source()))
 	for i, t := range topics {
 		if count[t.Topic] > 1 {
 			results[i] = refuse(InvalidRequest, "the topic is there twice")

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"io"
 )
 
 // UUID is compared by value; the zero value means "none".
@@ -24,10 +25,15 @@ var (
 
 // New returns a random version 4 id that is not reserved and whose text does not begin
 // with '-', so that it can be given on a command line.
-func New() UUID {
+func New() UUID { return From(rand.Reader) }
+
+// From is New with the randomness of a source that never fails. The same bytes give the same id.
+func From(source io.Reader) UUID {
 	for {
 		var u UUID
-		rand.Read(u[:]) // never fails: crypto/rand ends the program instead
+		if _, err := io.ReadFull(source, u[:]); err != nil {
+			panic("BUG: a source of randomness fails: " + err.Error())
+		}
 		u[6] = u[6]&0x0f | 0x40
 		u[8] = u[8]&0x3f | 0x80
 		if !u.IsReserved() && u.String()[0] != '-' {
