@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // A Rule is what an objection says was broken.
@@ -244,7 +245,7 @@ func (j *judgement) committed(id topic.Partition, want, have *PartitionReading, 
 		if w, ok := truth[r.Offset]; ok && w.Digest == r.Digest || r.Offset < want.Start && j.scope.Starts[id] {
 			continue
 		}
-		if w, ok := all[r.Offset]; ok && w.Digest == r.Digest {
+		if w, ok := all[r.Offset]; ok && w.Digest == r.Digest && !want.commits(w) {
 			j.object(Aborted, "%v: offset %d", id, r.Offset)
 		} // else it is wrong, which records says
 	}
@@ -258,6 +259,20 @@ func (j *judgement) committed(id topic.Partition, want, have *PartitionReading, 
 			j.object(Lost, "%v: offset %d for readers of committed records; %s", id, r.Offset, firstOf(have.Errors))
 		}
 	}
+}
+
+// commits reports whether a record was committed above the last stable offset: it is read when the transactions
+// that held that back do so no more.
+func (p *PartitionReading) commits(r Record) bool {
+	if r.Offset < p.LastStable || r.Producer < 0 {
+		return r.Offset >= p.LastStable
+	}
+	for _, m := range p.Uncommitted {
+		if m.Offset > r.Offset && m.Control >= 0 && m.Producer == r.Producer {
+			return m.Control == int16(record.ControlCommit)
+		}
+	}
+	return false
 }
 
 // undecided reports whether the marker that ended a record's transaction may be lost.

@@ -170,3 +170,20 @@ func TestSubjectsWithoutFault(t *testing.T) {
 		t.Errorf("%d batches of idempotent producers, want some", resent)
 	}
 }
+
+// What readers of committed records had not been shown yet, because a transaction was open, they may be shown
+// when that is so no more: what was committed.
+func TestJudgeAboveLastStable(t *testing.T) {
+	truth := someReading().Partitions[touched]
+	truth.LastStable = 4
+	truth.Committed = truth.Committed[:4]
+	for offset, want := range map[int64]bool{3: false, 4: true, 5: false, 9: true} {
+		if got := truth.commits(byOffset(truth.Uncommitted)[offset]); got != want {
+			t.Errorf("offset %d: %v, want %v", offset, got, want)
+		}
+	}
+	truth.Uncommitted[6].Control = 1
+	if !truth.commits(truth.Uncommitted[5]) {
+		t.Error("offset 5 is committed at 6")
+	}
+}
