@@ -124,6 +124,7 @@ func (r *recovery) trust() error {
 		return err
 	}
 	r.point = r.end
+	r.last().Guard(r.end)
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	hadSnapshots := len(l.mu.snapshots.offsets) > 0
 	if err := r.dropStraySnapshots(); err != nil {

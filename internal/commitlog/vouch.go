@@ -51,11 +51,11 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (
 		if p.txn.offset < 0 || floorSegment(segments, p.txn.offset) < 0 {
 			continue // none is open, or its beginning has been deleted
 		}
-		b, damaged, err := batchAt(segments, p.txn.offset)
+		ok, err := mayBegin(segments, p.id, p.txn.offset)
 		if err != nil {
 			return "", err
 		}
-		if !damaged && (b == nil || b.ProducerID() != p.id || !b.IsTransactional()) {
+		if !ok {
 			return fmt.Sprintf("no transaction of producer %d begins at %d", p.id, p.txn.offset), nil
 		}
 	}
@@ -68,17 +68,9 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (
 	if err != nil {
 		return "", err
 	}
-	found := map[int64]record.Batch{} // the last batch of each producer
-	for at, err := range s.Batches(max(from, 0), s.Size()) {
-		if errors.Is(err, segment.ErrCorrupt) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if b := at.Batch; b.LastOffset() < state.end && b.ProducerID() >= 0 {
-			found[b.ProducerID()] = slices.Clone(b[:record.HeaderSize])
-		}
+	found, err := lastBatches(s, max(from, 0), state.end)
+	if err != nil {
+		return "", err
 	}
 	expired := l.now().Add(-time.Duration(l.expiration.Load())).UnixMilli()
 	for id, b := range found {
@@ -87,6 +79,25 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (
 		}
 	}
 	return "", nil
+}
+
+// lastBatches returns the header of the last batch of each producer below end, of the batches from a position
+// on; none if one of them is damaged.
+func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, error) {
+	found, next := map[int64]record.Batch{}, int64(-1)
+	for at, err := range s.Batches(from, s.Size()) {
+		if err != nil && !errors.Is(err, segment.ErrCorrupt) {
+			return nil, err
+		}
+		b := at.Batch
+		if err != nil || b.Verify() != nil || next >= 0 && b.BaseOffset() != next { // the base offset has no checksum
+			return nil, nil
+		}
+		if next = b.NextOffset(); b.LastOffset() < end && b.ProducerID() >= 0 {
+			found[b.ProducerID()] = slices.Clone(b[:record.HeaderSize])
+		}
+	}
+	return found, nil
 }
 
 // contradictedBy says what is wrong with the state of a producer whose last batch has the header b.
@@ -110,6 +121,23 @@ func (p *producer) lastOffset() int64 {
 		return -1
 	}
 	return p.batches[p.newest].lastOffset
+}
+
+// mayBegin reports whether a transaction of a producer begins at an offset of one of the segments, as far as
+// damage does not hide it.
+func mayBegin(segments []*segment.Segment, id, offset int64) (bool, error) {
+	for looked := false; ; looked = true {
+		b, damaged, err := batchAt(segments, offset)
+		if err != nil || damaged || b != nil && b.ProducerID() == id && b.IsTransactional() {
+			return err == nil, err
+		}
+		if looked {
+			return false, nil
+		}
+		if _, err := segments[floorSegment(segments, offset)].Scrub(nil); err != nil { // what leads there may be damaged
+			return false, err
+		}
+	}
 }
 
 // batchAt returns the good batch that has an offset of one of the segments, nil if there is none, and
