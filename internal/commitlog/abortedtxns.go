@@ -321,7 +321,7 @@ func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
 	if len(f.open) == len(had.open) {
 		return nil
 	}
-	if err := l.noteLostLocked(undecided, nil, nil); err != nil {
+	if err := l.noteLostLocked(txnNotes{undecided: undecided}); err != nil {
 		return err
 	}
 	l.setFactsLocked(segments, s, f)

@@ -31,7 +31,7 @@ type examination struct {
 	mended map[int64]int64      // offsets in damage where batches are known: who was aborted there, or -1
 	facts  txnFacts
 
-	undecided, aborted, proven []UndecidedTxn // to be noted, and not to be noted any more
+	notes txnNotes
 }
 
 // errIncomplete: the markers and the index do not agree.
@@ -274,10 +274,10 @@ func (e *examination) settle(list []segment.AbortedTxn) error {
 		}
 		e.decide(d, w.verdict(), w.indexed)
 		if w.outcome == txnCommitted {
-			e.proven = append(e.proven, d.undecided())
+			e.notes.proven = append(e.notes.proven, d.undecided())
 		}
 	}
-	return e.log.noteLostLocked(e.undecided, e.aborted, e.proven)
+	return e.log.noteLostLocked(e.notes)
 }
 
 func (d *doubt) undecided() UndecidedTxn {
@@ -324,12 +324,16 @@ func (e *examination) decide(d *doubt, v txnVerdict, indexed bool) {
 	switch v {
 	case verdictAborted:
 		if indexed {
-			e.proven = append(e.proven, d.undecided())
+			e.notes.proven = append(e.notes.proven, d.undecided())
 		} else {
-			e.aborted = append(e.aborted, d.undecided()) // no index says so
+			e.notes.aborted = append(e.notes.aborted, d.undecided()) // no index says so
+		}
+	case verdictCommitted:
+		if d.outcome != txnCommitted {
+			e.notes.committed = append(e.notes.committed, d.undecided()) // after a crash no index is silent
 		}
 	case verdictUndecided:
-		e.undecided = append(e.undecided, d.undecided())
+		e.notes.undecided = append(e.notes.undecided, d.undecided())
 	}
 }
 

@@ -163,25 +163,37 @@ func (l *Log) setLostLocked(t *lostTxns) error {
 	return checkpoint.WriteTransactions(l.fs, l.lostTxnsPath(), t.list)
 }
 
-// noteLostLocked makes sure that readers, and those after the next start, are told of transactions that
-// are undecided, or aborted though no index says so, and not any more of such that have an end.
-func (l *Log) noteLostLocked(undecided, aborted, proven []UndecidedTxn) error {
+// txnNotes are transactions of which the TransactionsFile is to tell, or not any more.
+type txnNotes struct {
+	undecided []UndecidedTxn
+	committed []UndecidedTxn // as an index says by its silence
+	aborted   []UndecidedTxn // though no index says so
+	proven    []UndecidedTxn // they have an end that everybody finds
+}
+
+// noteLostLocked makes sure that readers after the next start are told of transactions what those of now are.
+func (l *Log) noteLostLocked(n txnNotes) error {
 	had, err := l.lostTransactionsLocked()
 	if err != nil {
 		return err
 	}
 	next := had
-	for _, u := range proven {
+	for _, u := range n.proven {
 		if next.index(u.ProducerID, u.FirstOffset) >= 0 {
 			next = next.without(u)
 		}
 	}
-	for _, u := range aborted {
+	for _, u := range n.aborted {
 		if o, listed := next.find(u); !listed || o != checkpoint.Abort {
 			next = next.with(u, checkpoint.Abort)
 		}
 	}
-	for _, u := range undecided {
+	for _, u := range n.committed {
+		if _, listed := next.find(u); !listed {
+			next = next.with(u, checkpoint.Commit)
+		}
+	}
+	for _, u := range n.undecided {
 		if o, listed := next.find(u); listed && o == checkpoint.Undecided {
 			continue
 		}
@@ -225,7 +237,7 @@ func (l *Log) noteCutLocked(segments []*segment.Segment, kept int, offset int64)
 			}
 		}
 	}
-	return ongoing, l.noteLostLocked(list, nil, nil)
+	return ongoing, l.noteLostLocked(txnNotes{undecided: list})
 }
 
 // cutLostLocked takes notice of a truncation to an offset. Transactions that are open again are not

@@ -71,7 +71,7 @@ func (r *recovery) decideTransactions(base int64) error {
 	r.producers.endLost(r.end)
 	// Of damage further in front the producers know what the snapshots say. If these are missing, an
 	// index without an entry does not say whether a transaction was committed, or is open.
-	return r.log.noteLostLocked(r.producers.undecided(), nil, nil)
+	return r.log.noteLostLocked(txnNotes{undecided: r.producers.undecided()})
 }
 
 // narrow corrects entries that the index of a segment has kept because they begin in front of what the

@@ -685,3 +685,29 @@ func TestNotesOfALogThatIsGone(t *testing.T) {
 		t.Errorf("log [%d,%d): read %v, corrupt %v", l.Offsets().LogStart, l.Offsets().End, got, corrupt)
 	}
 }
+
+// What a start after a clean stop has told readers, because an index says nothing of a transaction, a start
+// after a kill tells them too, though then the silence of an index proves nothing.
+func TestSilenceIsRemembered(t *testing.T) {
+	mem := vfs.NewMem()
+	o := transactions(t, mem)
+	wipe(t, mem, 12)
+	l := openLog(t, o)
+	l.SetHighWatermark(13)
+	want, _ := committedReader(t, l)
+	if !slices.Equal(want, []string{"3:kept0", "11:kept0"}) {
+		t.Fatalf("read %v", want)
+	}
+	for _, point := range []int64{13, 0} {
+		l.Abandon()
+		o.Clean, o.RecoveryPoint = false, point
+		l = openLog(t, o)
+		l.SetHighWatermark(13)
+		if got, corrupt := committedReader(t, l); !slices.Equal(got, want) {
+			t.Errorf("recovery point %d: read %v, corrupt %v", point, got, corrupt)
+		}
+		if list, err := l.UndecidedTxns(); err != nil || len(list) > 0 {
+			t.Errorf("undecided %v, %v", list, err)
+		}
+	}
+}
