@@ -16,6 +16,11 @@
 //
 // The suite in vfs/vfstest holds both file systems to these rules.
 //
+// # What the end of a process does to Mem
+//
+// Mem.Kill: the next process finds all that was written. What was not synced still is not: a crash
+// later may take it.
+//
 // # What a crash does to Mem
 //
 // Each file keeps, next to its bytes as programs see them, the bytes as they were at the last

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -18,12 +19,18 @@ import (
 // documentation. "a" and "/a" are the same path. It is safe for concurrent use.
 type Mem struct {
 	hook atomic.Pointer[func(Op) error]
+	*memDisk
 
+	killed bool              // guarded by memDisk.mu
+	locks  map[*memNode]bool // guarded by memDisk.mu
+}
+
+// A memDisk is what one Mem after the other has.
+type memDisk struct {
 	// mu guards the tree below root and everything in it. It is not held while a hook runs.
 	mu      sync.RWMutex
 	root    *memNode
 	changes []dirChange // of all directories since their last SyncDir, oldest first
-	locks   map[*memNode]bool
 }
 
 // A memNode is a file or a directory. Its name is in the directories that have it.
@@ -45,7 +52,53 @@ type memNode struct {
 
 // NewMem returns an empty file system. Its root directory exists.
 func NewMem() *Mem {
-	return &Mem{root: newMemDir(0o755), locks: make(map[*memNode]bool)}
+	return newMemOf(&memDisk{root: newMemDir(0o755)})
+}
+
+func newMemOf(disk *memDisk) *Mem { return &Mem{memDisk: disk, locks: make(map[*memNode]bool)} }
+
+// errKilled fails what a process does after its end.
+var errKilled = errors.New("the process was killed")
+
+// Kill ends the use of m, as the end of a process does, and returns the file system for the next
+// one: it has all that was written, synced or not, no hook and no locks. Whatever is done to m and
+// its files from now on fails and changes nothing.
+func (m *Mem) Kill() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killed = true
+	clear(m.locks)
+	return newMemOf(m.memDisk)
+}
+
+// lock begins a change, with mu locked unless the hook objects or the process is gone.
+func (m *Mem) lock(op Op) error {
+	if err := m.before(op); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.killed {
+		m.mu.Unlock()
+		return op.fail(errKilled)
+	}
+	return nil
+}
+
+// rlock is lock for what changes nothing, with mu locked for reading.
+func (m *Mem) rlock(op Op) error {
+	if err := m.before(op); err != nil {
+		return err
+	}
+	m.mu.RLock()
+	if m.killed {
+		m.mu.RUnlock()
+		return op.fail(errKilled)
+	}
+	return nil
+}
+
+func (op Op) fail(err error) error {
+	return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: err}
 }
 
 func newMemDir(perm fs.FileMode) *memNode {
@@ -73,7 +126,7 @@ func (m *Mem) before(op Op) error {
 		return nil
 	}
 	if err := (*hook)(op); err != nil {
-		return &fs.PathError{Op: op.Kind.String(), Path: op.Name, Err: err}
+		return op.fail(err)
 	}
 	return nil
 }
@@ -123,14 +176,9 @@ func (m *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if flag&os.O_CREATE != 0 && !m.exists(name) {
 		kind = OpCreate
 	}
-	if err := m.before(Op{Kind: kind, Name: name}); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	n, err := m.openLocked(name, flag, perm)
-	m.mu.Unlock()
+	n, err := m.open(Op{Kind: kind, Name: name}, flag, perm)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, err
 	}
 	f := &memFile{m: m, n: n, name: name, writable: flag&(os.O_WRONLY|os.O_RDWR) != 0}
 	if flag&os.O_TRUNC != 0 && f.length() > 0 {
@@ -139,6 +187,18 @@ func (m *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 		}
 	}
 	return f, nil
+}
+
+func (m *Mem) open(op Op, flag int, perm fs.FileMode) (*memNode, error) {
+	if err := m.lock(op); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	n, err := m.openLocked(op.Name, flag, perm)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: op.Name, Err: err}
+	}
+	return n, nil
 }
 
 func (m *Mem) exists(name string) bool {
@@ -170,10 +230,9 @@ func (m *Mem) openLocked(name string, flag int, perm fs.FileMode) (*memNode, err
 
 // Remove implements FS.
 func (m *Mem) Remove(name string) error {
-	if err := m.before(Op{Kind: OpRemove, Name: name}); err != nil {
+	if err := m.lock(Op{Kind: OpRemove, Name: name}); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	dir, elem, err := m.parentLocked(name)
 	if err == nil {
@@ -193,10 +252,9 @@ func (m *Mem) Remove(name string) error {
 
 // Rename implements FS.
 func (m *Mem) Rename(oldname, newname string) error {
-	if err := m.before(Op{Kind: OpRename, Name: oldname, NewName: newname}); err != nil {
+	if err := m.lock(Op{Kind: OpRename, Name: oldname, NewName: newname}); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.renameLocked(oldname, newname); err != nil {
 		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
@@ -244,10 +302,9 @@ func contains(n, dir *memNode) bool {
 
 // Mkdir implements FS.
 func (m *Mem) Mkdir(name string, perm fs.FileMode) error {
-	if err := m.before(Op{Kind: OpMkdir, Name: name}); err != nil {
+	if err := m.lock(Op{Kind: OpMkdir, Name: name}); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	dir, elem, err := m.parentLocked(name)
 	if len(split(name)) == 0 || err == nil && dir.entries[elem] != nil {
@@ -262,10 +319,9 @@ func (m *Mem) Mkdir(name string, perm fs.FileMode) error {
 
 // ReadDir implements FS.
 func (m *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := m.before(Op{Kind: OpReadDir, Name: name}); err != nil {
+	if err := m.rlock(Op{Kind: OpReadDir, Name: name}); err != nil {
 		return nil, err
 	}
-	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n, err := m.findLocked(name)
 	if err == nil && !n.dir {
@@ -283,10 +339,9 @@ func (m *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // Stat implements FS.
 func (m *Mem) Stat(name string) (fs.FileInfo, error) {
-	if err := m.before(Op{Kind: OpStat, Name: name}); err != nil {
+	if err := m.rlock(Op{Kind: OpStat, Name: name}); err != nil {
 		return nil, err
 	}
-	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n, err := m.findLocked(name)
 	if err != nil {
@@ -297,10 +352,9 @@ func (m *Mem) Stat(name string) (fs.FileInfo, error) {
 
 // SetModTime implements FS.
 func (m *Mem) SetModTime(name string, t time.Time) error {
-	if err := m.before(Op{Kind: OpSetModTime, Name: name}); err != nil {
+	if err := m.lock(Op{Kind: OpSetModTime, Name: name}); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.findLocked(name)
 	if err != nil {
@@ -312,10 +366,9 @@ func (m *Mem) SetModTime(name string, t time.Time) error {
 
 // SyncDir implements FS.
 func (m *Mem) SyncDir(name string) error {
-	if err := m.before(Op{Kind: OpSyncDir, Name: name}); err != nil {
+	if err := m.lock(Op{Kind: OpSyncDir, Name: name}); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.findLocked(name)
 	if err == nil && !n.dir {
@@ -330,10 +383,9 @@ func (m *Mem) SyncDir(name string) error {
 
 // Lock implements FS. A lock does not outlive a crash.
 func (m *Mem) Lock(name string) (io.Closer, error) {
-	if err := m.before(Op{Kind: OpLock, Name: name}); err != nil {
+	if err := m.lock(Op{Kind: OpLock, Name: name}); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.openLocked(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil && m.locks[n] {
@@ -370,10 +422,9 @@ const memSpace = 1 << 40
 
 // Space implements FS: a terabyte, less the bytes of all files.
 func (m *Mem) Space(name string) (total, free int64, err error) {
-	if err := m.before(Op{Kind: OpSpace, Name: name}); err != nil {
+	if err := m.rlock(Op{Kind: OpSpace, Name: name}); err != nil {
 		return 0, 0, err
 	}
-	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if _, err := m.findLocked(name); err != nil {
 		return 0, 0, &fs.PathError{Op: "statfs", Path: name, Err: err}
