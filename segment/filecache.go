@@ -52,19 +52,36 @@ func (c *FileCache) Len() int {
 // Open returns how many descriptors are open, those in use included.
 func (c *FileCache) Open() int { return int(c.open.Load()) }
 
-// CloseIdle closes the descriptors and drops the indexes that nobody has used since the last
-// call, of the caches that all segments of the process share.
-func CloseIdle() {
-	DefaultFiles.CloseIdle()
-	defaultIndexes.DropIdle()
+// Caches are what the segments of one owner share, such as all of a broker.
+type Caches struct {
+	Files   *FileCache
+	Indexes *IndexCache
 }
 
-// DefaultFilesMax is how many descriptors DefaultFiles holds unless it is told otherwise: far more
-// than an active set of segments needs.
-const DefaultFilesMax = 512
+// Sizes of the caches that NewCaches makes: far more descriptors than an active set of segments
+// needs, and the indexes of some thousand segments.
+const (
+	DefaultFilesMax   = 512
+	defaultIndexBytes = 64 << 20
+)
 
-// DefaultFiles is shared by all segments whose Config names no other.
-var DefaultFiles = NewFileCache(DefaultFilesMax)
+// NewCaches returns empty caches.
+func NewCaches() Caches {
+	return Caches{Files: NewFileCache(DefaultFilesMax), Indexes: NewIndexCache(defaultIndexBytes)}
+}
+
+// CloseIdle closes the descriptors and drops the indexes that nobody has used since the last call.
+func (c Caches) CloseIdle() {
+	c.Files.CloseIdle()
+	c.Indexes.DropIdle()
+}
+
+// defaultCaches are shared by all segments whose Config names no others.
+var defaultCaches = NewCaches()
+
+// CloseIdle is Caches.CloseIdle of those that all segments of the process share whose Config names
+// no others.
+func CloseIdle() { defaultCaches.CloseIdle() }
 
 // An openFile is a descriptor with a count of its users, of which the cache is one.
 type openFile struct {

@@ -62,9 +62,6 @@ func (c *IndexCache) DropIdle() { c.clock.evictIdle() }
 // Size returns how many indexes are cached, and their size in bytes.
 func (c *IndexCache) Size() (count int, bytes int64) { return c.clock.len() }
 
-// defaultIndexes is shared by all segments whose Config names no other.
-var defaultIndexes = NewIndexCache(64 << 20)
-
 // indexes returns the indexes, and reads them if they are not in memory.
 func (s *Segment) indexes() (*indexes, error) {
 	if idx := s.idx.Load(); idx != nil {

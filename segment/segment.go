@@ -32,7 +32,7 @@ type Config struct {
 	// ReadOnly opens files for reading. Nothing that would change them is allowed then.
 	ReadOnly bool
 
-	Files   *FileCache  // nil means DefaultFiles
+	Files   *FileCache  // nil means one shared by the process
 	Indexes *IndexCache // nil means one shared by the process
 }
 
@@ -42,10 +42,10 @@ func (c Config) withDefaults() Config {
 		c.MaxIndexSize = 10 << 20
 	}
 	if c.Files == nil {
-		c.Files = DefaultFiles
+		c.Files = defaultCaches.Files
 	}
 	if c.Indexes == nil {
-		c.Indexes = defaultIndexes
+		c.Indexes = defaultCaches.Indexes
 	}
 	return c
 }

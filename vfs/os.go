@@ -18,12 +18,12 @@ const errNotDir = unix.ENOTDIR
 // of the time of an os.File and bring no poller.
 var OS FS = osFS{}
 
-type osFS struct{}
+type osFS struct{ relief *relief }
 
-func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (o osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	fd, err := unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
 	if err == unix.EINTR || err == unix.EMFILE || err == unix.ENFILE {
-		err = withDescriptor(func() (err error) {
+		err = o.relief.withDescriptor(func() (err error) {
 			fd, err = unix.Open(name, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
 			return err
 		})
@@ -51,12 +51,12 @@ func newOSFile(name string, flag, fd int) (File, error) {
 	return f, nil
 }
 
-func (osFS) Remove(name string) error                   { return os.Remove(name) }
-func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
-func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
-func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return readDir(name) }
-func (osFS) SetModTime(name string, t time.Time) error  { return os.Chtimes(name, t, t) }
-func (osFS) SyncDir(name string) error                  { return syncDir(name) }
+func (osFS) Remove(name string) error                     { return os.Remove(name) }
+func (osFS) Rename(oldname, newname string) error         { return os.Rename(oldname, newname) }
+func (osFS) Mkdir(name string, perm fs.FileMode) error    { return os.Mkdir(name, perm) }
+func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) { return o.readDir(name) }
+func (osFS) SetModTime(name string, t time.Time) error    { return os.Chtimes(name, t, t) }
+func (o osFS) SyncDir(name string) error                  { return o.syncDir(name) }
 
 // Stat returns a third of what os.Stat would allocate: the start of a broker looks at tens of
 // thousands of files.

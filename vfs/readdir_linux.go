@@ -18,8 +18,8 @@ var direntBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 // readDir is os.ReadDir without the file object and the poller, which cost more than the
 // listing of a small directory.
-func readDir(name string) ([]fs.DirEntry, error) {
-	fd, err := openDir(name)
+func (o osFS) readDir(name string) ([]fs.DirEntry, error) {
+	fd, err := o.openDir(name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func readDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-func openDir(name string) (fd int, err error) {
-	err = withDescriptor(func() (err error) {
+func (o osFS) openDir(name string) (fd int, err error) {
+	err = o.relief.withDescriptor(func() (err error) {
 		fd, err = unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -103,8 +103,8 @@ func (e *dirEntry) Type() fs.FileMode {
 }
 
 // syncDir opens the directory bare, as readDir does.
-func syncDir(name string) error {
-	fd, err := openDir(name)
+func (o osFS) syncDir(name string) error {
+	fd, err := o.openDir(name)
 	if err != nil {
 		return err
 	}

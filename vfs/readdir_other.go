@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-func readDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) readDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
-func syncDir(name string) error {
+func (osFS) syncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
 		return err

@@ -560,7 +560,7 @@ func TestDecodedRequestMayBeKept(t *testing.T) {
 	body := req.AppendTo(nil)
 	kept := kmsg.NewPtrSyncGroupRequest()
 	kept.SetVersion(5)
-	if err := decode(kept, body); err != nil {
+	if err := new(Server).decode(kept, body); err != nil {
 		t.Fatal(err)
 	}
 	clear(body)

@@ -51,6 +51,7 @@ type Server struct {
 	conversions *conversions
 	helpers     chan struct{} // a token for each goroutine that appends beside a handler
 	unserved    unserved
+	decoding    sync.Mutex // held while a long body is decoded
 }
 
 // An api is one row of a table: the versions of a key that are served, and by what.
@@ -135,12 +136,9 @@ const (
 	longBody      = 256 << 10 // one longer body is decoded at a time
 )
 
-// decoding is held while a long body is decoded.
-var decoding sync.Mutex
-
 // decode reads a body into a struct, which may be kept: kmsg's byte slices are views of what
 // it reads, so that is a copy.
-func decode(req kmsg.Request, body []byte) error {
+func (s *Server) decode(req kmsg.Request, body []byte) error {
 	limit := structBodyMax
 	if key := kmsg.Key(req.Key()); key == kmsg.JoinGroup || key == kmsg.SyncGroup {
 		limit = opaqueBodyMax
@@ -149,8 +147,8 @@ func decode(req kmsg.Request, body []byte) error {
 		return fmt.Errorf("%w: a body of %d bytes, at most %d are allowed", errMalformed, len(body), limit)
 	}
 	if len(body) > longBody {
-		decoding.Lock()
-		defer decoding.Unlock()
+		s.decoding.Lock()
+		defer s.decoding.Unlock()
 	}
 	if err := req.ReadFrom(bytes.Clone(body)); err != nil {
 		return fmt.Errorf("%w: %w", errMalformed, err)
@@ -170,7 +168,7 @@ func handle[Q, A any, PQ interface {
 	return func(ctx context.Context, r *Request, w *wire.Response) error {
 		req := PQ(new(Q))
 		req.SetVersion(r.Version)
-		if err := decode(req, r.Body); err != nil {
+		if err := s.decode(req, r.Body); err != nil {
 			return err
 		}
 		if err := w.Flush(); err != nil { // f may block

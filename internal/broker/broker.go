@@ -25,6 +25,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/internal/web"
 	"github.com/gregor-kafka/gregor/internal/wire"
+	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -32,14 +33,16 @@ import (
 type Options struct {
 	Config *config.Broker
 	Logger *slog.Logger
-	FS     vfs.FS // of the log directories; nil is the host's
+	World  World
 }
 
 // A Broker is running from Start to Close. Its fields are set by Start, in the order in
 // which the parts start.
 type Broker struct {
 	logger   *slog.Logger
+	world    World // complete
 	fs       vfs.FS
+	caches   segment.Caches // of all logs
 	settings *settings
 
 	descriptors descriptorShares
@@ -67,10 +70,7 @@ type Broker struct {
 
 // Start starts every part. On error nothing is left running.
 func Start(ctx context.Context, o Options) (*Broker, error) {
-	b := &Broker{logger: o.Logger, fs: o.FS, done: make(chan struct{})}
-	if b.fs == nil {
-		b.fs = vfs.OS
-	}
+	b := &Broker{logger: o.Logger, world: o.World.complete(), done: make(chan struct{})}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
 		b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
@@ -104,21 +104,21 @@ func (b *Broker) fail(reason error) {
 // Done is closed when the broker cannot go on; Close then returns the reason.
 func (b *Broker) Done() <-chan struct{} { return b.done }
 
-func (b *Broker) bind(_ context.Context, c *config.Broker) error {
+func (b *Broker) bind(ctx context.Context, c *config.Broker) error {
 	var err error
-	if b.listeners, err = listen(c); err != nil {
+	if b.listeners, err = listen(ctx, b.world.Network, c); err != nil {
 		return err
 	}
 	b.onStop("listeners", func(context.Context) error {
 		closeAll(b.listeners) // the server has closed them already if it got to serve
 		return nil
 	})
-	return b.bindWeb(c)
+	return b.bindWeb(ctx, c)
 }
 
 func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
-	lc.FS, lc.Logger = b.fs, b.logger
+	lc.FS, lc.Caches, lc.Logger = b.fs, b.caches, b.logger
 	lc.OnDirFailure = b.dirFailed
 	lc.Exchange = func(p topic.Partition, exchange func() (*commitlog.Log, error)) error {
 		return b.replicas.Exchange(p, exchange)

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -38,7 +37,7 @@ func (b *Broker) connectionLimits(c *config.Broker) wire.ConnectionLimits {
 	defer cancel()
 	overrides := c.ConnectionOverrides()
 	for _, host := range slices.Sorted(maps.Keys(overrides)) {
-		addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		addrs, err := b.world.Network.LookupNetIP(ctx, "ip", host)
 		if err != nil {
 			b.logger.Warn("max.connections.per.ip.overrides: a host is left out", "host", host, "err", err)
 		}

@@ -23,7 +23,7 @@ func inMemory(ctx context.Context, fsys vfs.FS, dirs string) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Start(ctx, Options{Config: c, Logger: slog.New(slog.DiscardHandler), FS: fsys})
+	return Start(ctx, Options{Config: c, Logger: slog.New(slog.DiscardHandler), World: World{FS: fsys}})
 }
 
 // crashAfter makes a file system fail after n changes. left is what a crash leaves then.

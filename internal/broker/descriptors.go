@@ -2,14 +2,10 @@ package broker
 
 import (
 	"context"
-	"fmt"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/web"
 	"github.com/gregor-kafka/gregor/segment"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // descriptorShares is how the descriptors of the process (ulimit -n) are divided, so that clients
@@ -43,25 +39,16 @@ func shareDescriptors(limit, dirs int) descriptorShares {
 	return s
 }
 
-// divideDescriptors raises the limit of open files as far as the process may, and gives every part its
-// share. (Go's runtime raises it too, for programs that are made with os.)
+// divideDescriptors gives every part its share, the caches of segments theirs.
 func (b *Broker) divideDescriptors(_ context.Context, c *config.Broker) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("limit of open files: %w", err)
+	limit, err := b.world.Descriptors()
+	if err != nil {
+		return err
 	}
-	if limit.Cur < limit.Max {
-		raised := limit
-		raised.Cur = raised.Max
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &raised); err != nil {
-			b.logger.Warn("the limit of open files stays as it is", "limit", limit.Cur, "err", err)
-		} else {
-			limit = raised
-		}
-	}
-	b.descriptors = shareDescriptors(int(min(uint64(limit.Cur), 1<<30)), len(c.LogDirs()))
-	segment.DefaultFiles.SetMax(b.descriptors.segments / segmentsPerSlot)
-	vfs.OnShortage(segment.DefaultFiles.CloseUnused)
+	b.descriptors = shareDescriptors(limit, len(c.LogDirs()))
+	b.caches = segment.NewCaches()
+	b.caches.Files.SetMax(b.descriptors.segments / segmentsPerSlot)
+	b.fs = b.world.fileSystem(b.caches.Files.CloseUnused)
 	s := &b.descriptors
 	say := b.logger.Info
 	if s.connections < fewConnections {
@@ -76,7 +63,7 @@ func (b *Broker) descriptorUse() web.DescriptorUse {
 	s := &b.descriptors
 	use := web.DescriptorUse{
 		Limit: s.limit, Reserve: s.reserve, Web: 2 * s.web,
-		Segments: s.segments, SegmentsUsed: segment.DefaultFiles.Open(), Connections: s.connections,
+		Segments: s.segments, SegmentsUsed: b.caches.Files.Open(), Connections: s.connections,
 	}
 	if server := b.server.Load(); server != nil {
 		use.ConnectionsUsed = server.Connections()

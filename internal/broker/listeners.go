@@ -1,10 +1,11 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
+	"net/netip"
 	"strconv"
 
 	"github.com/gregor-kafka/gregor/internal/config"
@@ -19,7 +20,7 @@ type listener struct {
 }
 
 // listen binds the addresses that clients come in on. On error none stays bound.
-func listen(c *config.Broker) ([]listener, error) {
+func listen(ctx context.Context, network Network, c *config.Broker) ([]listener, error) {
 	configured, err := c.Listeners()
 	if err != nil {
 		return nil, err
@@ -29,12 +30,12 @@ func listen(c *config.Broker) ([]listener, error) {
 		if l.Controller {
 			continue // there is no controller traffic in a quorum of one
 		}
-		ln, err := net.Listen("tcp", l.Addr())
+		ln, err := network.Listen(ctx, "tcp", l.Addr())
 		if err != nil {
 			closeAll(bound)
 			return nil, fmt.Errorf("listener %s: %w", l.Name, err)
 		}
-		endpoint, err := endpointOf(l, ln.Addr().(*net.TCPAddr))
+		endpoint, err := endpointOf(l, ln.Addr(), network.Name)
 		bound = append(bound, listener{l.Name, ln, endpoint})
 		if err != nil {
 			closeAll(bound)
@@ -50,17 +51,21 @@ func closeAll(listeners []listener) {
 	}
 }
 
-// endpointOf is what the metadata say about a listener bound to addr.
-func endpointOf(l config.Listener, addr *net.TCPAddr) (metadata.BrokerEndpoint, error) {
+// endpointOf is what the metadata say about a listener bound to addr on a machine with a name.
+func endpointOf(l config.Listener, addr net.Addr, name func() (string, error)) (metadata.BrokerEndpoint, error) {
 	host, port := l.AdvertisedHost, l.AdvertisedPort
 	if host == "" {
 		var err error
-		if host, err = os.Hostname(); err != nil {
+		if host, err = name(); err != nil {
 			return metadata.BrokerEndpoint{}, errors.New("listener " + l.Name + ": no advertised.listeners, and this machine has no name")
 		}
 	}
 	if port == 0 {
-		port = addr.Port
+		bound, err := netip.ParseAddrPort(addr.String())
+		if err != nil {
+			return metadata.BrokerEndpoint{}, fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		port = int(bound.Port())
 	}
 	e := metadata.BrokerEndpoint{Name: l.Name, Host: host, Port: uint16(port)}
 	return e, nil

@@ -3,25 +3,23 @@ package broker
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/web"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 func (b *Broker) setState(s web.State) { b.state.Store(int32(s)) }
 
 // bindWeb takes the address of gregor.http.listener, if one is set.
-func (b *Broker) bindWeb(c *config.Broker) error {
+func (b *Broker) bindWeb(ctx context.Context, c *config.Broker) error {
 	address, err := c.HTTPListener()
 	if address == "" || err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := b.world.Network.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("gregor.http.listener: %w", err)
 	}
@@ -38,7 +36,7 @@ func (b *Broker) bindWeb(c *config.Broker) error {
 func (b *Broker) serveWeb(context.Context, *config.Broker) error {
 	b.web = web.New(b.logger, b.health, b.descriptors.web)
 	b.web.Collect(web.Broker(b.logs.ClusterID(), b.logs.NodeID(), b.health), web.Logs(b.logs), web.Descriptors(b.descriptorUse))
-	if first := b.logs.Dirs()[0]; first.Online && b.fs == vfs.OS { // and locked; sockets are the host\'s
+	if first := b.logs.Dirs()[0]; first.Online && b.world.FS == nil { // and locked; sockets are the host's
 		if err := b.web.ServeSocket(first.Path); err != nil {
 			b.logger.Warn("gregor's own commands cannot reach this broker", "err", err)
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/web"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // shortDir is a directory whose path leaves room for the name of a socket.
@@ -187,7 +186,7 @@ func TestHealthBeforeLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Broker{logger: slog.New(slog.DiscardHandler), fs: vfs.OS, done: make(chan struct{})}
+	b := &Broker{logger: slog.New(slog.DiscardHandler), world: World{}.complete(), done: make(chan struct{})}
 	for _, step := range []func(context.Context, *config.Broker) error{b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb} {
 		if err := step(t.Context(), c); err != nil {
 			t.Fatal(err)

@@ -176,7 +176,7 @@ func (l *Log) loadClean(o *Options) (ok bool, err error) {
 		return false, nil
 	}
 	r := &recovery{log: l, clean: true, point: s.end, end: s.end, logStart: o.LogStartOffset, segments: make([]*segment.Segment, 0, len(logs))}
-	c := l.config.Load().segment()
+	c := l.config.Load().segment(l.disk.Caches)
 	for _, f := range s.files {
 		switch f.kind {
 		case logFile:

@@ -114,8 +114,12 @@ func (c *Config) maxSegmentMs() int64 {
 	return c.SegmentMs
 }
 
-func (c *Config) segment() segment.Config {
-	sc := segment.Config{IndexIntervalBytes: c.indexInterval(), MaxIndexSize: c.SegmentIndexBytes}
+// segment is the configuration of segments with caches.
+func (c *Config) segment(caches segment.Caches) segment.Config {
+	sc := segment.Config{
+		IndexIntervalBytes: c.indexInterval(), MaxIndexSize: c.SegmentIndexBytes,
+		Files: caches.Files, Indexes: caches.Indexes,
+	}
 	if c.Preallocate {
 		sc.Preallocate = int64(c.SegmentBytes)
 	}

@@ -4,12 +4,17 @@ import (
 	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
-// A Disk says whether there is room for records where a log lies. The logs of a directory share
-// one. While it is full, appends are refused with an error that matches ErrDiskFull; all that
+// A Disk is what the logs of a directory share: caches, and whether there is room for records. While it is full, appends are refused with an error that matches ErrDiskFull; all that
 // gives room back goes on.
-type Disk struct{ full atomic.Bool }
+type Disk struct {
+	// Caches are those of the segments. Zero are those that the process shares.
+	Caches segment.Caches
+
+	full atomic.Bool
+}
 
 // SetFull stops appends, or lets them go on.
 func (d *Disk) SetFull(full bool) { d.full.Store(full) }

@@ -239,10 +239,10 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 			orphans = append(orphans, name)
 		}
 	}
-	c := l.config.Load()
+	c := l.config.Load().segment(l.disk.Caches)
 	segments := make([]*segment.Segment, len(bases))
 	for i, base := range bases {
-		if segments[i], err = segment.Open(l.fs, dir, base, c.segment()); err != nil {
+		if segments[i], err = segment.Open(l.fs, dir, base, c); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -470,7 +470,9 @@ func replaceOriginals(fsys vfs.FS, dir string, swaps, names []string) error {
 
 // endOfSwap returns the offset behind the last batch of a segment that is being swapped in.
 func endOfSwap(fsys vfs.FS, dir string, base int64) (int64, error) {
-	s, err := segment.Open(fsys, dir, base, segment.Config{Suffix: segment.SwapSuffix, ReadOnly: true})
+	caches := segment.NewCaches() // the segment is closed at once
+	c := segment.Config{Suffix: segment.SwapSuffix, ReadOnly: true, Files: caches.Files, Indexes: caches.Indexes}
+	s, err := segment.Open(fsys, dir, base, c)
 	if err != nil {
 		return 0, err
 	}

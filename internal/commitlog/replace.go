@@ -17,7 +17,7 @@ var ErrSegmentsChanged = errors.New("segments have changed meanwhile")
 // replace segments. Files of that name that an earlier attempt has left are removed. The
 // caller gives the segment to ReplaceSegments, or removes it.
 func (l *Log) CreateCleaned(base int64) (*segment.Segment, error) {
-	c := l.config.Load().segment()
+	c := l.config.Load().segment(l.disk.Caches)
 	c.Suffix, c.Preallocate = segment.CleanedSuffix, 0
 	dir := l.Dir()
 	s, err := segment.Create(l.fs, dir, base, c, l.now())

@@ -176,7 +176,7 @@ func (l *Log) createCompleteLocked(base int64, c *Config) (*segment.Segment, err
 
 // createLocked makes an empty active segment, without index files.
 func (l *Log) createLocked(base int64, c *Config) (*segment.Segment, error) {
-	s, err := segment.Create(l.fs, l.dirLocked(), base, c.segment(), l.now())
+	s, err := segment.Create(l.fs, l.dirLocked(), base, c.segment(l.disk.Caches), l.now())
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (l *Log) copyParts(s *segment.Segment) (parts []*segment.Segment, copied in
 	if err != nil {
 		return nil, 0, err
 	}
-	sp := splitter{log: l, base: s.BaseOffset(), config: l.config.Load().segment(), last: s.BaseOffset() - 1}
+	sp := splitter{log: l, base: s.BaseOffset(), config: l.config.Load().segment(l.disk.Caches), last: s.BaseOffset() - 1}
 	sp.config.Suffix = segment.CleanedSuffix
 	for located, err := range s.Batches(0, s.Size()) {
 		if errors.Is(err, record.ErrCorrupt) || err == nil && !sp.isGood(located.Batch) {

@@ -41,7 +41,7 @@ func start(fs *vfs.Mem, dirs, set []string, limit time.Duration) (*server, error
 	}
 	s := &server{fs: fs, dirs: dirs, log: &warnings{}}
 	err = within(limit, func(ctx context.Context) (err error) {
-		s.broker, err = broker.Start(ctx, broker.Options{Config: c, Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn})), FS: fs})
+		s.broker, err = broker.Start(ctx, broker.Options{Config: c, Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn})), World: broker.World{FS: fs}})
 		return err
 	})
 	if err != nil {

@@ -8,18 +8,20 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A Config holds the broker-level settings. DefaultConfig has Kafka's defaults; in a
 // Config made otherwise, an interval of zero switches its task off.
 type Config struct {
-	FS          vfs.FS   // nil is the host's
-	Dirs        []string // log.dirs, or log.dir; the first is where ties go
-	Cordoned    []string // of Dirs: cordoned.log.dirs
-	MetadataDir string   // metadata.log.dir; "" is the first of Dirs
-	NodeID      int32    // node.id; negative takes the one in meta.properties, or 1
-	ClusterID   string   // "" takes the one in meta.properties, or a new one
+	FS          vfs.FS         // nil is the host's
+	Caches      segment.Caches // of all segments; zero are new ones
+	Dirs        []string       // log.dirs, or log.dir; the first is where ties go
+	Cordoned    []string       // of Dirs: cordoned.log.dirs
+	MetadataDir string         // metadata.log.dir; "" is the first of Dirs
+	NodeID      int32          // node.id; negative takes the one in meta.properties, or 1
+	ClusterID   string         // "" takes the one in meta.properties, or a new one
 
 	RecoveryThreads int // num.recovery.threads.per.data.dir
 
@@ -86,6 +88,9 @@ func DefaultConfig() Config {
 func (c *Config) complete() {
 	if c.FS == nil {
 		c.FS = vfs.OS
+	}
+	if c.Caches == (segment.Caches{}) {
+		c.Caches = segment.NewCaches()
 	}
 	if c.MetadataDir == "" && len(c.Dirs) > 0 {
 		c.MetadataDir = c.Dirs[0]

@@ -16,6 +16,7 @@ import (
 func TestIdlePartitionsHoldNothing(t *testing.T) {
 	const partitions = 800
 	c := testConfig(vfs.OS, t.TempDir())
+	c.Caches = segment.NewCaches()
 	m := mustLoad(t, c)
 	for i := range partitions {
 		mustAppend(t, mustCreate(t, m, topic.Partition{Topic: "orders", Partition: int32(i)}), 3)
@@ -48,8 +49,8 @@ func TestIdlePartitionsHoldNothing(t *testing.T) {
 		}
 	}
 	idle := func() {
-		segment.CloseIdle() // begins to count
-		segment.CloseIdle()
+		c.Caches.CloseIdle() // begins to count
+		c.Caches.CloseIdle()
 	}
 	f("clean start", func(m *Manager) error { return m.Close(context.Background()) }, func() {})
 	f("after a kill", func(m *Manager) error { return m.unlockAll() }, idle)

@@ -72,6 +72,9 @@ func (m *Manager) addDirs() error {
 	if path := filepath.Clean(m.cfg.MetadataDir); !seen[path] {
 		m.dirs = append(m.dirs, newDir(path, false))
 	}
+	for _, d := range m.dirs {
+		d.disk.Caches = m.cfg.Caches
+	}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // Start begins the background tasks, one goroutine each; they end with ctx or Close. Every
@@ -25,7 +24,7 @@ func (m *Manager) Start(ctx context.Context) {
 	for range m.moverThreads() {
 		m.background(func() { m.move(ctx) })
 	}
-	m.every(ctx, idleInterval, func(time.Time) { segment.CloseIdle() })
+	m.every(ctx, idleInterval, func(time.Time) { m.cfg.Caches.CloseIdle() })
 	m.background(func() { m.watchAiling(ctx) })
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)

@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A World is what a broker needs of the machine that it runs on. Brokers of one process share what
+// their worlds share, and nothing else. What is nil is the host's. Time is not in it: in a bubble of
+// testing/synctest a broker has the bubble's.
+type World struct {
+	FS      vfs.FS // of the log directories; gregor.sock is in the host's only
+	Network Network
+
+	// Descriptors returns how many descriptors the broker may have, files and connections together.
+	Descriptors func() (int, error)
+}
+
+// A Network is how a broker and its clients reach each other. Listen and Dial are those of
+// net.ListenConfig and net.Dialer, LookupNetIP that of net.Resolver.
+type Network interface {
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// Name is what others call this machine.
+	Name() (string, error)
+}
+
+func (w World) complete() World {
+	if w.Network == nil {
+		w.Network = HostNetwork{}
+	}
+	if w.Descriptors == nil {
+		w.Descriptors = hostDescriptors
+	}
+	return w
+}
+
+// fileSystem is that of the log directories; giveBack gives back descriptors when the host has none left.
+func (w World) fileSystem(giveBack func()) vfs.FS {
+	if w.FS == nil {
+		return vfs.OnShortage(vfs.OS, giveBack)
+	}
+	return vfs.OnShortage(w.FS, giveBack)
+}
+
+// HostNetwork is the network of the host.
+type HostNetwork struct{}
+
+// Listen implements Network.
+func (HostNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, network, address)
+}
+
+// Dial implements Network.
+func (HostNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// LookupNetIP implements Network.
+func (HostNetwork) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, network, host)
+}
+
+// Name implements Network.
+func (HostNetwork) Name() (string, error) { return os.Hostname() }
+
+// hostDescriptors raises the limit of open files as far as the process may, and returns it. (Go's
+// runtime raises it too, for programs that are made with os.)
+func hostDescriptors() (int, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("limit of open files: %w", err)
+	}
+	if limit.Cur < limit.Max {
+		raised := limit
+		raised.Cur = raised.Max
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &raised) == nil {
+			limit = raised
+		}
+	}
+	return int(min(uint64(limit.Cur), 1<<30)), nil
+}
