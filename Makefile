@@ -32,6 +32,6 @@ fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
 crash: ## 10,000 random crash points
 	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./segment ./internal/commitlog ./internal/logdir
 
-faults: ## faults in log directories (COUNT=10000 SEED=1 ATONCE=2 SUBJECT=kraft; FAULT='...' makes one again)
+faults: ## faults in log directories (COUNT=10000 SEED=1 ATONCE=2 SUBJECT=kraft FILES=.log,.index; FAULT='...' makes one again)
 	go test ./internal/faultdir -run='^TestFaults$$' -count=1 -v -timeout=24h -faults.count=$(or $(COUNT),1000) -faults.seed=$(or $(SEED),1) \
-		-faults.atonce=$(or $(ATONCE),1) -faults.subject='$(SUBJECT)' -faults.one='$(FAULT)'
+		-faults.atonce=$(or $(ATONCE),1) -faults.subject='$(SUBJECT)' -faults.files='$(FILES)' -faults.one='$(FAULT)'

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -56,13 +57,13 @@ func (b *Broker) gather(c *config.Broker, found logdir.Evidence, q *quorum.Quoru
 	return e, err
 }
 
-// checkpointed finds checkpoint files with entries. What makes no sense has none.
+// checkpointed finds checkpoint files with entries, be they damaged or not.
 func (b *Broker) checkpointed(dirs []logdir.FoundDir) (list []ownership.Checkpointed) {
 	for _, d := range dirs {
 		for _, name := range []string{checkpoint.HighWatermarks, checkpoint.RecoveryPoints, checkpoint.LogStartOffsets} {
 			path := filepath.Join(d.Path, name)
 			entries, err := checkpoint.ReadOffsets(b.fs, path)
-			if err != nil {
+			if err != nil && !errors.Is(err, checkpoint.ErrCorrupt) {
 				continue
 			}
 			for p := range entries {

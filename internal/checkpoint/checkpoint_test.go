@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -264,4 +265,78 @@ func TestFilesOfKafka(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// One byte of a header that is not what it was costs no entry, whatever it is now: a file says the same as
+// before, with an error. Only a count that is higher than it was may be right, of a file that has lost
+// its end.
+func TestOneByteOfAHeader(t *testing.T) {
+	for _, count := range []int{1, 2, 10, 12, 99, 100} {
+		offsets := make(map[topic.Partition]int64)
+		var epochs []EpochEntry
+		var losses []Loss
+		var transactions []LostTransaction
+		for i := range count {
+			n := int64(i)
+			offsets[topic.Partition{Topic: "1a-topic", Partition: int32(i)}] = 100 + n
+			epochs = append(epochs, EpochEntry{int32(i), 10 * n})
+			losses = append(losses, Loss{10 * n, 10*n + 5})
+			transactions = append(transactions, LostTransaction{n, 10 * n, 10*n + 5, Abort})
+		}
+		m := newFS(t)
+		everyHeader(t, m, count, WriteOffsets(m, "d/f", offsets), offsets, ReadOffsets)
+		everyHeader(t, m, count, WriteEpochs(m, "d/f", epochs), epochs, ReadEpochs)
+		everyHeader(t, m, count, WriteLosses(m, "d/f", losses), losses, ReadLosses)
+		everyHeader(t, m, count, WriteTransactions(m, "d/f", transactions), transactions, ReadTransactions)
+	}
+}
+
+// everyHeader reads d/f with every byte of its header as others: of one bit's difference, and such as
+// mean something there.
+func everyHeader[T any](t *testing.T, m *vfs.Mem, count int, err error, want T, readFile func(vfs.FS, string) (T, error)) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := read(t, m, "d/f")
+	for i := range len("0\n\n") + len(strconv.Itoa(count)) {
+		flipped := make([]byte, 8)
+		for bit := range flipped {
+			flipped[bit] = text[i] ^ 1<<bit
+		}
+		for _, b := range append(flipped, "\x00\n\r\v 0123456789-+aJ\xff"...) {
+			damaged := text[:i] + string([]byte{b}) + text[i+1:]
+			if b == text[i] {
+				continue
+			}
+			write(t, m, "d/f", damaged)
+			got, err := readFile(m, "d/f")
+			if lines := strings.SplitN(damaged, "\n", 3); lines[0] == "0" {
+				if n, bad := strconv.Atoi(strings.TrimSpace(lines[1])); bad == nil && n >= count {
+					continue
+				}
+			}
+			if !errors.Is(err, ErrCorrupt) || !Whole(err) || !cmp.Equal(got, want) {
+				t.Fatalf("%T %q: got %v, %v (whole %v)", want, damaged[:min(len(damaged), 40)], got, err, Whole(err))
+			}
+		}
+	}
+}
+
+// Where more than a header is wrong, or a line may be missing, the rest is not taken for whole.
+func TestNotWhole(t *testing.T) {
+	m := newFS(t)
+	f := func(text string) {
+		t.Helper()
+		write(t, m, "d/f", text)
+		if got, err := ReadEpochs(m, "d/f"); err == nil || Whole(err) || got != nil {
+			t.Errorf("%q: got %v, %v, want nothing", text, got, err)
+		}
+	}
+	f("0\n3\n0 0\n4 120\n")            // cut, or another count
+	f("0\n2\n0 0\n4 120\n0\n2\n0 0\n") // doubled
+	f("0\x1a2\n0 0\n4 12")
+	f("0\x1a2\n0 0\n4 x\n")
+	f("\x1a\x1a2\n0 0\n4 120\n")
+	f("\x00\x00\x00\x00")
 }

@@ -13,7 +13,7 @@ type EpochEntry struct {
 }
 
 // ReadEpochs reads a leader-epoch-checkpoint in the order of the file, which for a file
-// of Kafka's is ascending. A missing file has no entries.
+// of Kafka's is ascending. A missing file has no entries. With an error after which Whole is true come all entries.
 func ReadEpochs(fsys vfs.FS, path string) ([]EpochEntry, error) {
 	var entries []EpochEntry
 	err := readTable(fsys, path, 2, func(fields [][]byte) error {
@@ -25,10 +25,10 @@ func ReadEpochs(fsys vfs.FS, path string) ([]EpochEntry, error) {
 		entries = append(entries, EpochEntry{int32(epoch), start})
 		return err
 	})
-	if err != nil {
+	if !Whole(err) {
 		return nil, err
 	}
-	return entries, nil
+	return entries, err
 }
 
 // WriteEpochs replaces the file. The entries must ascend.

@@ -13,6 +13,15 @@ type CorruptError struct {
 	Path string
 	Line int // from 1; 0 is the file as a whole
 	Err  error
+
+	mended bool // it is a byte of the header, and the entries are all there
+}
+
+// Whole reports whether what was read with an error is all that was written all the same: there is no
+// error, or it is about one byte of a header, and the rest tells what it was.
+func Whole(err error) bool {
+	var corrupt *CorruptError
+	return err == nil || errors.As(err, &corrupt) && corrupt.mended
 }
 
 func (e *CorruptError) Error() string {

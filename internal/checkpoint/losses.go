@@ -29,10 +29,10 @@ func ReadLosses(fsys vfs.FS, path string) ([]Loss, error) {
 		list = append(list, Loss{first, end})
 		return nil
 	})
-	if err != nil {
+	if !Whole(err) {
 		return nil, err
 	}
-	return list, nil
+	return list, err
 }
 
 func endOf(list []Loss) int64 {

@@ -25,35 +25,44 @@ func readTable(fsys vfs.FS, path string, fieldCount int, entry func(fields [][]b
 	if err != nil {
 		return err
 	}
-	if line, err := parseTable(data, fieldCount, entry); err != nil {
-		return &CorruptError{Path: path, Line: line, Err: err}
+	if wrong := parseTable(data, fieldCount, entry); wrong != nil {
+		wrong.Path = path
+		return wrong
 	}
 	return nil
 }
 
-// parseTable returns the first line that is wrong beside the error.
-func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) (wrong int, err error) {
-	line, want, got := 0, int64(0), int64(0)
-	for text := range bytes.Lines(data) {
-		line++
-		var lineErr error
-		switch line {
-		case 1:
-			lineErr = checkVersion(text)
-		case 2:
-			want, lineErr = strconv.ParseInt(trim(text), 10, 32)
+// parseTable returns what is wrong, without a path.
+func parseTable(data []byte, fieldCount int, entry func(fields [][]byte) error) *CorruptError {
+	count, body, wrong := cutHeader(data)
+	if wrong != nil || bytes.Count(body, []byte("\n")) > count {
+		if mended, n, ok := mendHeader(data); ok {
+			if wrong == nil {
+				wrong = otherCount(n, count)
+			}
+			wrong.mended, body, count = true, mended, n
+		}
+	}
+	n := 0
+	for text := range bytes.Lines(body) {
+		n++
+		err := parseLine(text, fieldCount, entry)
+		switch {
+		case err == nil:
+		case wrong == nil:
+			wrong = &CorruptError{Line: headerLines + n, Err: err}
 		default:
-			got++
-			lineErr = parseLine(text, fieldCount, entry)
-		}
-		if lineErr != nil && err == nil {
-			wrong, err = line, lineErr
+			wrong.mended = false
 		}
 	}
-	if got != want && err == nil {
-		return 0, fmt.Errorf("%d entries, the header says %d", got, want)
+	if n != count && wrong == nil {
+		return otherCount(n, count)
 	}
-	return wrong, err
+	return wrong
+}
+
+func otherCount(got, want int) *CorruptError {
+	return &CorruptError{Err: fmt.Errorf("%d entries, the header says %d", got, want)}
 }
 
 // parseLine reads an entry. Every line that was written ends in a newline: the number at the end of one
@@ -67,14 +76,6 @@ func parseLine(text []byte, fieldCount int, entry func(fields [][]byte) error) e
 		return errors.New("the line is cut off")
 	}
 	return entry(fields)
-}
-
-func checkVersion(text []byte) error {
-	version, err := strconv.ParseInt(trim(text), 10, 32)
-	if err == nil && version != 0 {
-		err = fmt.Errorf("version %d, want 0", version)
-	}
-	return err
 }
 
 func trim(line []byte) string { return string(bytes.TrimSpace(line)) }

@@ -49,10 +49,10 @@ func ReadTransactions(fsys vfs.FS, path string) (list []LostTransaction, err err
 		list = append(list, t)
 		return err
 	})
-	if err != nil {
+	if !Whole(err) {
 		return nil, err
 	}
-	return list, nil
+	return list, err
 }
 
 func parseTransaction(fields [][]byte) (t LostTransaction, err error) {

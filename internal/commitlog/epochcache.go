@@ -41,18 +41,19 @@ func newEpochCache(fsys vfs.FS, path string) *EpochCache {
 	return c
 }
 
-// openEpochCache reads the file. Entries that contradict a later one are dropped.
+// openEpochCache reads the file. Entries that contradict a later one are dropped. With an error comes a
+// cache as well if the file has told all the same.
 func openEpochCache(fsys vfs.FS, path string) (*EpochCache, error) {
 	entries, err := checkpoint.ReadEpochs(fsys, path)
-	if err != nil {
+	if !checkpoint.Whole(err) {
 		return nil, err
 	}
 	c := newEpochCache(fsys, path)
 	for _, e := range entries {
 		c.assign(e.Epoch, e.StartOffset)
 	}
-	c.dirty.Store(len(c.list()) != len(entries))
-	return c, nil
+	c.dirty.Store(err != nil || len(c.list()) != len(entries))
+	return c, err
 }
 
 func (c *EpochCache) list() []checkpoint.EpochEntry { return *c.entries.Load() }

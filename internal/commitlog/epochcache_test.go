@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,4 +156,28 @@ func TestEpochCacheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEpochs(t, again, 1, 0, 3, 7)
+}
+
+// One byte of the header costs no epoch, and the file is written anew.
+func TestEpochCacheFileWithAnotherHeader(t *testing.T) {
+	fs := vfs.NewMem()
+	const path, text = "leader-epoch-checkpoint", "0\n2\n1 0\n3 7\n"
+	for i := range len("0\n2\n") {
+		damaged := []byte(text)
+		damaged[i] ^= 0x10
+		if err := vfs.WriteFileAtomic(fs, path, damaged); err != nil {
+			t.Fatal(err)
+		}
+		c, err := openEpochCache(fs, path)
+		if !errors.Is(err, checkpoint.ErrCorrupt) || c == nil {
+			t.Fatalf("%q: got %v, %v", damaged, c, err)
+		}
+		wantEpochs(t, c, 1, 0, 3, 7)
+		if err := c.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := vfs.ReadFile(fs, path, 100); err != nil || string(got) != text {
+			t.Errorf("%q: now %q, %v", damaged, got, err)
+		}
+	}
 }

@@ -133,7 +133,7 @@ func (l *Log) epochsOfBatches(o *Offsets) ([]checkpoint.EpochEntry, error) {
 	l.epochs.file.Lock()
 	file, err := checkpoint.ReadEpochs(l.fs, l.epochs.path)
 	l.epochs.file.Unlock()
-	if err != nil {
+	if !checkpoint.Whole(err) {
 		file = nil
 	}
 	return epochsOfRuns(w.runs, file, l.epochs.entered.Load()), nil

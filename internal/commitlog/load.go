@@ -155,8 +155,10 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 	path := filepath.Join(o.Dir, checkpoint.LeaderEpochs)
 	l.epochs, err = openEpochCache(l.fs, path)
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		l.logger.Error("leader epochs cannot be read", "partition", l.partition, "err", err)
-		l.epochs = newEpochCache(l.fs, path) // and the batches have them
+		l.logger.Error("leader epochs are damaged", "partition", l.partition, "read", l.epochs != nil, "err", err)
+		if l.epochs == nil {
+			l.epochs = newEpochCache(l.fs, path) // and the batches have them
+		}
 		err = nil
 	}
 	if err != nil {
@@ -165,7 +167,7 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 	if left.has(checkpoint.Losses) {
 		err = r.losses.load(l.fs, o.Dir)
 		if errors.Is(err, checkpoint.ErrCorrupt) {
-			l.logger.Error("what was lost before is not known any more", "partition", l.partition, "err", err)
+			l.logger.Error("what was lost before is damaged", "partition", l.partition, "known", len(r.losses.list), "err", err)
 			err = nil
 		}
 		r.claims[byLoss] = r.losses.file.latest().End

@@ -27,7 +27,8 @@ type losses struct {
 
 // A lossFile is the file gregor-losses; nil where there is none.
 type lossFile struct {
-	says []checkpoint.Loss
+	says    []checkpoint.Loss
+	damaged bool // it is to be written anew
 }
 
 // A loss is what was between two segments, or more.
@@ -45,7 +46,7 @@ func (l *losses) add(first, end int64, why error) {
 // load reads the file, of which only what is in it is believed.
 func (l *losses) load(fsys vfs.FS, dir string) error {
 	says, err := checkpoint.ReadLosses(fsys, filepath.Join(dir, checkpoint.Losses))
-	l.file = &lossFile{says}
+	l.file = &lossFile{says, err != nil}
 	for _, known := range says {
 		l.add(known.First, known.End, errLost)
 	}
@@ -89,13 +90,13 @@ func (l *Log) storeLossesLocked(list []checkpoint.Loss) error {
 	known := l.mu.losses
 	path := filepath.Join(l.dirLocked(), checkpoint.Losses)
 	switch {
-	case known == nil && len(list) == 0 || known != nil && len(list) > 0 && slices.Equal(list, known.says):
+	case known == nil && len(list) == 0 || known != nil && len(list) > 0 && !known.damaged && slices.Equal(list, known.says):
 		return nil
 	case len(list) > 0:
 		if err := checkpoint.WriteLosses(l.fs, path, list); err != nil {
 			return err
 		}
-		l.mu.losses = &lossFile{list}
+		l.mu.losses = &lossFile{says: list}
 		return nil
 	}
 	if err := l.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

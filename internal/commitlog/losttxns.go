@@ -102,10 +102,10 @@ func (l *Log) lostTransactionsLocked() (*lostTxns, error) {
 		return t, nil
 	}
 	list, err := checkpoint.ReadTransactions(l.fs, l.lostTxnsPath())
-	t := &lostTxns{list: list, sound: true}
+	t := &lostTxns{list: list, sound: checkpoint.Whole(err)}
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		l.logger.Error("decisions about transactions are lost", "partition", l.partition, "err", err)
-		t, err = &lostTxns{}, nil
+		l.logger.Error("decisions about transactions are damaged", "partition", l.partition, "lost", !t.sound, "err", err)
+		err = nil
 	}
 	if err != nil {
 		return nil, err

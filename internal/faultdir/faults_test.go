@@ -14,6 +14,7 @@ var (
 	atOnce  = flag.Int("faults.atonce", 1, "faults at once")
 	workers = flag.Int("faults.workers", 2, "at the same time")
 	only    = flag.String("faults.subject", "", "subjects whose name has this")
+	files   = flag.String("faults.files", "", "kinds of files, with commas between them")
 	one     = flag.String("faults.one", "", "SUBJECT: FAULT[: FAULT]")
 )
 
@@ -60,6 +61,11 @@ func TestFaults(t *testing.T) {
 		*count /= 5
 	}
 	m := &Machine{Subjects: list, Seed: *seed, Count: *count, Faults: *atOnce, Workers: *workers, Out: os.Stdout}
+	for kind := range strings.SplitSeq(*files, ",") {
+		if kind != "" {
+			m.Files = append(m.Files, FileKind(kind))
+		}
+	}
 	for _, run := range m.All() {
 		t.Errorf("make faults FAULT='%s'", run)
 	}

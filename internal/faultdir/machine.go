@@ -19,7 +19,8 @@ type Machine struct {
 	Count    int
 	Faults   int // at once
 	Workers  int
-	Out      io.Writer // progress and objections; nil: none
+	Files    []FileKind // faults are in files of these kinds; none: of all
+	Out      io.Writer  // progress and objections; nil: none
 
 	mu     sync.Mutex
 	done   int
@@ -51,8 +52,10 @@ func (m *Machine) run(seed uint64) (*Subject, Run) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	s := pick(rng, m.Subjects)
 	r := Run{Seed: seed, Subject: s.Name}
-	for range m.Faults {
-		r.Faults = append(r.Faults, s.chooser.choose(rng))
+	for len(r.Faults) < m.Faults {
+		if f := s.chooser.choose(rng); len(m.Files) == 0 || slices.Contains(m.Files, kindOfPath(f.Path, s.Tree)) {
+			r.Faults = append(r.Faults, f)
+		}
 	}
 	return s, r
 }

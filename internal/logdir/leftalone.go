@@ -21,12 +21,12 @@ const (
 	leftUnclean = 1
 )
 
-// readLeftAlone reads the file. One that makes no sense is as good as none.
+// readLeftAlone reads the file. Of one that is damaged the lines count that make sense.
 func (m *Manager) readLeftAlone(d *dir) (map[topic.Partition]int64, error) {
 	list, err := checkpoint.ReadOffsets(m.cfg.FS, d.file(leftAloneName))
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		m.logger.Warn("file ignored", "file", d.file(leftAloneName), "err", err)
-		return nil, nil
+		m.logger.Warn("file is damaged", "file", d.file(leftAloneName), "read", len(list), "err", err)
+		err = nil
 	}
 	d.leftAlone = list
 	return list, err

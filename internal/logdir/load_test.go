@@ -365,3 +365,21 @@ func TestLoadBadCheckpoints(t *testing.T) {
 	wantState(t, m, orders0, [3]int64{0, 0, 10})
 	mustClose(t, m)
 }
+
+// One byte of the header of a checkpoint hides no entry: records that were deleted stay so.
+func TestLoadCheckpointWithAnotherHeader(t *testing.T) {
+	fsys := vfs.NewMem()
+	m := mustLoad(t, testConfig(fsys, "/a"))
+	l := mustCreate(t, m, orders0)
+	mustAppend(t, l, 10)
+	l.SetHighWatermark(10)
+	must(t, l.IncrementLogStart(7))
+	mustClose(t, m)
+	for i := range len("0\n1\n") {
+		damaged := fsys.CrashClone(nil)
+		flip(t, damaged, "/a/"+checkpoint.LogStartOffsets, i)
+		m = mustLoad(t, testConfig(damaged, "/a"))
+		wantState(t, m, orders0, [3]int64{7, 10, 10})
+		mustClose(t, m)
+	}
+}

@@ -48,7 +48,10 @@ func (p *partition) loadEpochs() error {
 	entries, err := checkpoint.ReadEpochs(p.fs, p.epochsPath())
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		p.damage(p.epochsPath(), -1, -1, "%s", reason(err))
-		return nil
+		if !checkpoint.Whole(err) {
+			return nil
+		}
+		err = nil
 	}
 	if err != nil {
 		return err

@@ -10,13 +10,13 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// offsetsIn reads a file in the form of an offset checkpoint. It is not ok if it is damaged, which is
-// reported then, or cannot be read.
+// offsetsIn reads a file in the form of an offset checkpoint. What is damaged in it is reported; it is not
+// ok if entries are.
 func (c *checking) offsetsIn(path string, found *collector) (m map[topic.Partition]int64, ok bool, err error) {
 	m, err = checkpoint.ReadOffsets(c.o.FS, path)
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		found.damage(path, -1, -1, "%s", reason(err))
-		return nil, false, nil
+		return m, checkpoint.Whole(err), nil
 	}
 	return m, err == nil, err
 }

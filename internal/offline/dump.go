@@ -133,7 +133,7 @@ func (d *dumper) logStarts(dir string) (map[topic.Partition]int64, error) {
 	m, err := checkpoint.ReadOffsets(d.o.FS, filepath.Join(dir, checkpoint.LogStartOffsets))
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		d.warn(err)
-		return nil, nil
+		err = nil
 	}
 	return m, err
 }

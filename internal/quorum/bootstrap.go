@@ -91,8 +91,8 @@ func (q *Quorum) writeBootstrap(path string) error {
 // writeEpochs notes where the epochs of the log begin.
 func (q *Quorum) writeEpochs(path string) error {
 	entries, err := checkpoint.ReadEpochs(q.opts.FS, path)
-	if err != nil {
-		entries = nil // missing or damaged
+	if !checkpoint.Whole(err) {
+		entries = nil
 	}
 	for _, start := range q.log.epochStarts() {
 		entries = slices.DeleteFunc(entries, func(e checkpoint.EpochEntry) bool { return e.Epoch >= start.epoch || e.StartOffset >= start.endOffset })

@@ -103,7 +103,7 @@ func (q *Quorum) proofs() (list []Proof, err error) {
 	}
 	path := filepath.Join(q.dir, epochsFile)
 	epochs, epochsErr := checkpoint.ReadEpochs(q.opts.FS, path)
-	if epochsErr != nil { // it is made anew, and proves nothing
+	if !checkpoint.Whole(epochsErr) { // it is made anew, and proves nothing
 		epochs = nil
 	}
 	for _, e := range epochs {
