@@ -1512,6 +1512,7 @@ type LeaderChangeMessage struct {
 	LeaderID       int32
 	Voters         []Voter
 	GrantingVoters []Voter
+	RaftIndex      int64
 }
 
 // Voter is an element of LeaderChangeMessage.
@@ -1545,7 +1546,13 @@ func (r *LeaderChangeMessage) appendTo(b []byte, version int16) []byte {
 	for i := range r.GrantingVoters {
 		b = r.GrantingVoters[i].appendTo(b, version)
 	}
-	return append(b, 0) // no tagged fields
+	var tags tagSection
+	if r.RaftIndex != 0 {
+		body := tags.begin()
+		body = appendInt64(body, r.RaftIndex)
+		tags.end(26482, body)
+	}
+	return tags.appendTo(b)
 }
 
 func (r *LeaderChangeMessage) decode(d *decoder, version int16) {
@@ -1561,7 +1568,12 @@ func (r *LeaderChangeMessage) decode(d *decoder, version int16) {
 		r.GrantingVoters[i].setDefaults()
 		r.GrantingVoters[i].decode(d, version)
 	}
-	d.skipTags()
+	for tag := range d.tags() {
+		switch tag {
+		case 26482:
+			r.RaftIndex = d.readInt64()
+		}
+	}
 }
 
 func (r *Voter) setDefaults() {
@@ -1617,6 +1629,9 @@ func (r *SnapshotFooterRecord) decode(d *decoder, version int16) {
 type SnapshotHeaderRecord struct {
 	Version                   int16
 	LastContainedLogTimestamp int64
+	RaftIndex                 int64
+	EndOffset                 int64
+	VotersIndex               int64
 }
 
 // NewSnapshotHeaderRecord returns a record with Kafka's defaults.
@@ -1636,13 +1651,38 @@ func (r *SnapshotHeaderRecord) setDefaults() {
 func (r *SnapshotHeaderRecord) appendTo(b []byte, version int16) []byte {
 	b = appendInt16(b, r.Version)
 	b = appendInt64(b, r.LastContainedLogTimestamp)
-	return append(b, 0) // no tagged fields
+	var tags tagSection
+	if r.RaftIndex != 0 {
+		body := tags.begin()
+		body = appendInt64(body, r.RaftIndex)
+		tags.end(26482, body)
+	}
+	if r.EndOffset != 0 {
+		body := tags.begin()
+		body = appendInt64(body, r.EndOffset)
+		tags.end(26483, body)
+	}
+	if r.VotersIndex != 0 {
+		body := tags.begin()
+		body = appendInt64(body, r.VotersIndex)
+		tags.end(26484, body)
+	}
+	return tags.appendTo(b)
 }
 
 func (r *SnapshotHeaderRecord) decode(d *decoder, version int16) {
 	r.Version = d.readInt16()
 	r.LastContainedLogTimestamp = d.readInt64()
-	d.skipTags()
+	for tag := range d.tags() {
+		switch tag {
+		case 26482:
+			r.RaftIndex = d.readInt64()
+		case 26483:
+			r.EndOffset = d.readInt64()
+		case 26484:
+			r.VotersIndex = d.readInt64()
+		}
+	}
 }
 
 // VotersRecord is the value of a control record, versions 0 to 0.

@@ -5,10 +5,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/format"
 	"log"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -421,13 +423,7 @@ func hasTags(s *structure) bool { return len(tagged(s)) > 0 }
 
 // tagged returns the tagged fields of s in the order in which they are written.
 func tagged(s *structure) []*field {
-	var list []*field
-	for tag := range 64 {
-		for _, f := range s.fields {
-			if f.tag == tag {
-				list = append(list, f)
-			}
-		}
-	}
+	list := slices.DeleteFunc(slices.Clone(s.fields), func(f *field) bool { return f.tag < 0 })
+	slices.SortFunc(list, func(a, b *field) int { return cmp.Compare(a.tag, b.tag) })
 	return list
 }
