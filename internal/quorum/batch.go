@@ -24,6 +24,14 @@ type controlRecord struct {
 	value metadata.ControlRecord
 }
 
+// version is the one that the value is written in.
+func (r controlRecord) version() int16 {
+	if m, ok := r.value.(*metadata.LeaderChangeMessage); ok {
+		return m.Version
+	}
+	return 0
+}
+
 // dataBatch makes a batch of metadata records, with base offset 0.
 func dataBatch(records []metadata.Record, level int16, epoch int32, timestamp int64) ([]byte, error) {
 	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch})
@@ -42,7 +50,7 @@ func controlBatch(epoch int32, timestamp int64, records ...controlRecord) ([]byt
 	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch, Control: true})
 	for i, r := range records {
 		key := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, 0), uint16(r.kind))
-		value := metadata.AppendControl(nil, r.value, 0)
+		value := metadata.AppendControl(nil, r.value, r.version())
 		if err := b.Append(record.Record{Offset: int64(i), Timestamp: timestamp, Key: key, Value: value}); err != nil {
 			return nil, err
 		}
@@ -99,14 +107,32 @@ func decodeControl(b record.Batch) ([]controlRecord, error) {
 	return records, nil
 }
 
-// leaderChange is what a new leader writes first. sole, if not nil, makes it the only voter.
-func leaderChange(leader int32, sole *metadata.VotersRecord, epoch int32, timestamp int64) ([]byte, error) {
-	voters := []metadata.Voter{{VoterID: leader}}
-	records := []controlRecord{{controlLeaderChange, &metadata.LeaderChangeMessage{
-		LeaderID: leader, Voters: voters, GrantingVoters: voters,
-	}}}
-	if sole != nil {
-		records = append(records, controlRecord{controlKRaftVoters, sole})
+// A leaderChange is what a new leader writes first.
+type leaderChange struct {
+	leader   int32
+	index    uint64  // raft's, of the batch: an anchor of the numbering
+	voters   []int32 // all of them
+	granting []int32 // who voted for the leader
+	kraft    kraftState
+	records  []controlRecord // that go into the same batch
+}
+
+// batch makes it, with base offset 0. Directory ids are part of it where voters are in the log.
+func (c leaderChange) batch(epoch int32, timestamp int64) ([]byte, error) {
+	list := func(ids []int32) (voters []metadata.Voter) {
+		for _, id := range ids {
+			voters = append(voters, metadata.Voter{VoterID: id, VoterDirectoryID: directoryIn(c.kraft.voters, id)})
+		}
+		return voters
 	}
-	return controlBatch(epoch, timestamp, records...)
+	message := &metadata.LeaderChangeMessage{
+		Version: min(c.kraft.level(), 1), LeaderID: c.leader, Voters: list(c.voters), GrantingVoters: list(c.granting), RaftIndex: int64(c.index),
+	}
+	return controlBatch(epoch, timestamp, append([]controlRecord{{controlLeaderChange, message}}, c.records...)...)
+}
+
+// noOp is a batch without a change, which stands for an entry of raft's that asks for nothing. Every
+// level of metadata.version that is supported has the record.
+func noOp(timestamp int64) ([]byte, error) {
+	return dataBatch([]metadata.Record{metadata.NewNoOpRecord()}, metadata.LevelCurrent, 0, timestamp)
 }

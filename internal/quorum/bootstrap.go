@@ -48,7 +48,7 @@ func (q *Quorum) formatted() ([]metadata.Record, error) {
 			return nil, err
 		}
 		if len(c.records) > 0 {
-			q.machine.noteCheckpoint(c)
+			q.log.noteCheckpoint(c)
 			return c.records, nil
 		}
 	}

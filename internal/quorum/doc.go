@@ -8,13 +8,18 @@
 //
 //	raft                          __cluster_metadata-0
 //	entry                         batch (v2)
-//	index                         number of the batch; kept nowhere, counted at open
+//	index                         number of the batch, counted at open from an anchor: RaftIndex in
+//	                              a LeaderChange or in the header of a snapshot
 //	term                          leader epoch of the batch
 //	no-op at the start of a term  control batch with a LeaderChangeMessage
-//	command                       batch of metadata records
+//	configuration                 control batch with KRAFT_VOTERS
+//	command                       batch of metadata records; a barrier is one with a NoOpRecord
 //	current term, vote            quorum-state
 //	snapshot                      <end offset>-<epoch>.checkpoint
 //	bootstrap configuration       00000000000000000000-0000000000.checkpoint, currentVoters
+//
+// An entry's bytes are made once, by the leader, and all voters have the same (doc/decisions/0014).
+// One voter is all that the rest of gregor makes of it yet; tests in this package have three.
 //
 // So one Propose is one write and one sync, what is committed cannot be there twice or in one
 // place only, and a directory may pass from Kafka to gregor and back. doc/decisions has what
@@ -24,6 +29,7 @@
 //
 //	00000000000000000000.log               batches; the name is the first offset
 //	00000000000000001234-0000000002.checkpoint  the state before offset 1234, in epoch 2
+//	....checkpoint.received                from the leader, about to take the place of the log
 //	quorum-state                           JSON: epoch, vote, leader, voters
 //	leader-epoch-checkpoint                first offset of each epoch
 //	partition.metadata                     the topic id of the metadata log
@@ -37,9 +43,9 @@
 //     it has stored.
 //   - At most one batch is unsynced at any time, so a torn tail is part of one batch. A good
 //     batch behind a bad one is corruption, and Open refuses.
-//   - A raft index is valid within one process. Indexes are counted so that they never exceed
-//     the offset, hence a batch at offset o in the front of the log can always be numbered
-//     o+1.
+//   - Anchors agree. Without one, a batch at offset o in the front of the log is numbered o+1, which
+//     no index exceeds.
+//   - A follower stores what the leader made if it is what comes next to the byte, offset included.
 //   - Read writes nothing, and applies all that is there: a batch or a snapshot that does not fit is
 //     named before anything has changed. What the files beside the log prove of its length, and
 //     who votes, is Evidence for package ownership.

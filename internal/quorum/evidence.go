@@ -70,7 +70,7 @@ func Dir(fsys vfs.FS, dir string) (path string, found bool) {
 // gather makes the Evidence of what load has read, and of the files beside it.
 func (q *Quorum) gather() (Evidence, error) {
 	l := &q.log.mu
-	e := Evidence{Dir: q.dir, Empty: len(l.entries) == 0 && l.fileEnd == 0 && q.mu.snapshot == bootstrapID, End: l.fileEnd}
+	e := Evidence{Dir: q.dir, Empty: len(l.entries) == 0 && l.fileEnd == 0 && q.mu.snapshot.id == bootstrapID, End: l.fileEnd}
 	if l.torn != nil {
 		e.Torn = l.torn.size - l.torn.segment.size
 	}
@@ -118,26 +118,22 @@ func (q *Quorum) proofs() (list []Proof, err error) {
 // log says, whose batches have checksums, goes before a quorum-state of the same epoch.
 func (q *Quorum) claims() (list []Claim) {
 	l := &q.log.mu
-	if q.machine.mu.voters != nil {
-		path, says := q.snapshots.path(q.mu.snapshot), "KRAFT_VOTERS"
-		for _, r := range l.kraft {
-			if r.kind == controlKRaftVoters {
-				path, says = q.dir, fmt.Sprintf("KRAFT_VOTERS at offset %d", l.votersAt)
-			}
+	kraft := l.kraft.newest()
+	if kraft.voters != nil {
+		path, says := q.snapshots.path(q.mu.snapshot.id), "KRAFT_VOTERS"
+		if kraft.votersOffset >= 0 {
+			path, says = q.dir, fmt.Sprintf("KRAFT_VOTERS at offset %d", kraft.votersOffset)
 		}
-		list = append(list, votersClaim(path, says, q.machine.mu.voters))
+		list = append(list, votersClaim(path, says, kraft.voters))
 	}
-	if l.leader != nil {
-		c := Claim{Path: q.dir, Says: fmt.Sprintf("LeaderChange of epoch %d", l.leaderEpoch), Leader: l.leader.LeaderID}
-		for _, v := range l.leader.Voters {
-			c.Voters = append(c.Voters, v.VoterID)
-		}
-		list = append(list, c)
+	led := l.leader.offset >= 0
+	if led {
+		list = append(list, Claim{q.dir, fmt.Sprintf("LeaderChange of epoch %d", l.leader.epoch), l.leader.voters, l.leader.id})
 	}
-	if l.leader == nil && q.machine.mu.voters == nil {
+	if !led && kraft.voters == nil {
 		list = append(list, q.formattedClaims()...)
 	}
-	if c := q.state.claim(); q.state.found.LeaderEpoch > l.leaderEpoch || l.leader == nil {
+	if c := q.state.claim(); q.state.found.LeaderEpoch > l.leader.epoch || !led {
 		list = append(list, c)
 	}
 	return list
@@ -209,7 +205,7 @@ func (q *Quorum) AcceptLoss() error {
 		switch _, isEnd := parseEnd(name); {
 		case isEnd:
 			err = q.opts.FS.Remove(p.Path)
-		case strings.HasSuffix(name, checkpointSuffix) && p.End > q.mu.snapshot.endOffset:
+		case strings.HasSuffix(name, checkpointSuffix) && p.End > q.mu.snapshot.id.endOffset:
 			err = q.opts.FS.Rename(p.Path, p.Path+damagedSuffix)
 		}
 		if err != nil {
@@ -223,22 +219,22 @@ func (q *Quorum) AcceptLoss() error {
 // directory. Call it before Start.
 func (q *Quorum) TakeOver(directory uuid.UUID) {
 	if c, _, err := q.readCheckpoint(q.snapshots.path(bootstrapID)); err == nil && q.evidence.Empty {
-		q.machine.noteCheckpoint(c)
+		q.log.noteCheckpoint(c)
 	}
-	q.machine.mu.Lock()
-	defer q.machine.mu.Unlock()
-	if q.machine.mu.voters == nil {
+	voters := q.log.voters()
+	if voters == nil {
 		return // voters from the configuration: Start writes quorum-state
 	}
 	sole := &metadata.VotersRecord{Voters: []metadata.VotersRecordVoter{{
 		VoterID: q.opts.NodeID, VoterDirectoryID: directory, KRaftVersionFeature: metadata.KRaftVersionFeature{MaxSupportedVersion: 1},
 	}}}
-	for _, v := range q.machine.mu.voters.Voters {
+	for _, v := range voters.Voters {
 		if v.VoterID == q.opts.NodeID {
 			sole.Voters[0] = v
 		}
 	}
-	q.machine.mu.voters, q.log.mu.soleVoter = sole, sole
+	q.mu.snapshot.kraft.voters = sole
+	q.log.appoint(sole)
 }
 
 // noProducers is a producer snapshot without entries: version 1, CRC-32C, count 0.

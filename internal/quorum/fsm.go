@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,11 +30,7 @@ type stateMachine struct {
 	mu struct {
 		sync.Mutex
 		transactions metadata.Transactions
-		timestamp    int64 // of the last record
 		subscribers  []func(*metadata.Image, *metadata.Delta)
-
-		kraftVersion *metadata.KRaftVersionRecord // kept for the next snapshot
-		voters       *metadata.VotersRecord
 		broken       error // a committed batch could not be applied
 	}
 }
@@ -83,7 +78,6 @@ func (m *stateMachine) applyLocked(batch record.Batch) error {
 	if err != nil {
 		return fmt.Errorf("metadata batch at offset %d: %w", batch.BaseOffset(), err)
 	}
-	m.mu.timestamp = batch.MaxTimestamp()
 	if m.mu.transactions.Open() && len(records) == 0 {
 		return nil // the image stays before the transaction
 	}
@@ -111,13 +105,16 @@ func (m *stateMachine) subscribe(f func(*metadata.Image, *metadata.Delta)) {
 func (m *stateMachine) load(c checkpointData, id snapshotID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.loadLocked(c, id)
+}
+
+func (m *stateMachine) loadLocked(c checkpointData, id snapshotID) error {
 	img, _, err := metadata.NewImage(m.image.Load().ClusterID).Apply(c.records, id.endOffset-1, id.epoch)
 	if err != nil {
 		return err
 	}
 	m.image.Store(img)
-	m.mu.transactions, m.mu.timestamp = metadata.Transactions{}, c.timestamp
-	m.mu.kraftVersion, m.mu.voters = c.kraftVersion, c.voters
+	m.mu.transactions = metadata.Transactions{}
 	return nil
 }
 
@@ -138,27 +135,23 @@ func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	case m.mu.transactions.Open():
 		return nil, fmt.Errorf("a metadata transaction is open")
 	}
-	return &stateSnapshot{
-		image: m.image.Load(), now: m.now().UnixMilli(),
-		checkpoint: checkpointData{timestamp: m.mu.timestamp, kraftVersion: m.mu.kraftVersion, voters: m.mu.voters},
-	}, nil
+	return &stateSnapshot{image: m.image.Load(), now: m.now().UnixMilli()}, nil
 }
-
-// Restore implements raft.FSM. A lone voter never gets a snapshot from elsewhere, and its own
-// is loaded at Open.
-func (m *stateMachine) Restore(io.ReadCloser) error { return errNoPeers }
 
 // A stateSnapshot is an Image on its way into a checkpoint.
 type stateSnapshot struct {
-	image      *metadata.Image
-	checkpoint checkpointData
-	now        int64
+	image *metadata.Image
+	now   int64
 }
 
 // Persist implements raft.FSMSnapshot.
 func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 	level := s.image.Feature(metadata.MetadataVersion)
-	if err := writeCheckpoint(sink, s.checkpoint, s.image.Records(), level, s.image.Epoch, s.now); err != nil {
+	c, err := sink.(*snapshotSink).take()
+	if err == nil {
+		err = writeCheckpoint(sink, c, s.image.Records(), level, s.image.Epoch, s.now)
+	}
+	if err != nil {
 		return fmt.Errorf("%w (cancelled: %v)", err, sink.Cancel())
 	}
 	return sink.Close()
@@ -166,27 +159,3 @@ func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 
 // Release implements raft.FSMSnapshot.
 func (s *stateSnapshot) Release() {}
-
-// noteKRaft keeps what the log says about the quorum.
-func (m *stateMachine) noteKRaft(records []controlRecord) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range records {
-		switch v := r.value.(type) {
-		case *metadata.KRaftVersionRecord:
-			m.mu.kraftVersion = v
-		case *metadata.VotersRecord:
-			m.mu.voters = v
-		}
-	}
-}
-
-// noteCheckpoint keeps what a bootstrap checkpoint says about the quorum, unless the log says
-// something newer.
-func (m *stateMachine) noteCheckpoint(c checkpointData) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mu.kraftVersion == nil && m.mu.voters == nil {
-		m.mu.kraftVersion, m.mu.voters = c.kraftVersion, c.voters
-	}
-}

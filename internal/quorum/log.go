@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +22,8 @@ type metadataLog struct {
 	fs     vfs.FS
 	dir    string
 	nodeID int32
+	static raft.Configuration // the voters that the configuration file names
+	ballot *ballot
 	now    func() time.Time
 	logger *slog.Logger
 	fail   *failure
@@ -39,6 +39,7 @@ type metadataLog struct {
 		entries    []entry    // of the indexes [firstIndex, firstIndex+len)
 		firstIndex uint64
 		firstBase  int64 // offset of the first entry, or the end
+		startEpoch int32 // epoch of the batch before it, when the log began at a snapshot
 		nextOffset int64
 		nextBytes  int64 // written since the last snapshot
 
@@ -46,21 +47,41 @@ type metadataLog struct {
 		// those that are no entries any more because a snapshot holds them.
 		epochs []snapshotID
 
-		// What load found. kraft is every KRAFT_VERSION and KRAFT_VOTERS, the newest last, and
-		// leader the newest LeaderChange.
-		kraft       []controlRecord
-		votersAt    int64 // offset of the batch with the newest KRAFT_VOTERS
-		leader      *metadata.LeaderChangeMessage
-		leaderEpoch int32
-		fileEnd     int64 // where the files end, without the torn tail
-		fileEpoch   int32 // epoch of the last batch in the files, or noEpoch
-		torn        *tornTail
-		stale       []*segment // of what the snapshot holds, with a gap behind them
-		marks       map[int64]mark
+		// anchored: an entry or the snapshot said which index it has.
+		anchored bool
 
-		// soleVoter is written with the next LeaderChange.
+		// kraft is what control batches say of the quorum, leader the newest LeaderChange.
+		kraft   kraftHistory
+		leader  leadership
+		joining []metadata.VotersRecordVoter // about to become voters
+
+		// What load found.
+		fileEnd   int64 // where the files end, without the torn tail
+		fileEpoch int32 // epoch of the last batch in the files, or noEpoch
+		torn      *tornTail
+		stale     []*segment // of what the snapshot holds, with a gap behind them
+		replaced  []int64    // bases of segments that a received snapshot has replaced
+		marks     map[int64]mark
+
+		// soleVoter is written with the next LeaderChange. Until then what the log says of
+		// other voters is history.
 		soleVoter *metadata.VotersRecord
+
+		// lost is up to where raft believes that there are entries which a received snapshot
+		// has replaced, 0 when there is no such.
+		lost uint64
 	}
+}
+
+// noLeader is that of a log without a LeaderChange.
+var noLeader = leadership{id: nobody, offset: -1}
+
+// A leadership is what the newest LeaderChange says.
+type leadership struct {
+	id     int32 // nobody when there is none
+	epoch  int32
+	offset int64
+	voters []int32
 }
 
 // noEpoch is the epoch of a batch that is not there.
@@ -151,12 +172,12 @@ func (l *metadataLog) entryLocked(index uint64) *entry {
 }
 
 // GetLog implements raft.LogStore.
-func (l *metadataLog) GetLog(index uint64, log *raft.Log) error {
+func (l *metadataLog) GetLog(index uint64, log *raft.Log) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entryLocked(index)
 	if e == nil {
-		return raft.ErrLogNotFound
+		return l.getLostLocked(index, log)
 	}
 	data := e.data
 	if data == nil {
@@ -165,9 +186,24 @@ func (l *metadataLog) GetLog(index uint64, log *raft.Log) error {
 			return err
 		}
 	}
-	*log = raft.Log{Index: index, Term: uint64(e.epoch), Type: raft.LogCommand, Data: data}
-	if e.control {
-		log.Type = raft.LogNoop
+	*log, err = entryOf(index, data)
+	if log.Type == raft.LogConfiguration && l.mu.soleVoter != nil {
+		log.Type, log.Data, log.Extensions = raft.LogNoop, data, nil
+	}
+	return err
+}
+
+// getLostLocked stands in for entries that a received snapshot has replaced. raft (1.8) still holds
+// the end of the log for what it was, compares the leader's entries with what is there, and gives up
+// when it cannot read that. An entry of term 0 differs from all, so that raft deletes it and goes on.
+func (l *metadataLog) getLostLocked(index uint64, log *raft.Log) error {
+	last := l.mu.firstIndex - 1 // in the snapshot
+	if index < last || index > l.mu.lost {
+		return raft.ErrLogNotFound
+	}
+	*log = raft.Log{Index: index, Type: raft.LogNoop}
+	if index == last {
+		log.Term = uint64(l.mu.startEpoch)
 	}
 	return nil
 }
@@ -195,22 +231,32 @@ func (l *metadataLog) mark(offset int64) mark {
 	return mark{epoch: noEpoch}
 }
 
-// offsetAfter returns the offset behind an entry and its epoch: the name of a snapshot that
-// holds everything up to the entry.
-func (l *metadataLog) offsetAfter(index uint64) (snapshotID, error) {
+// placeOf returns what a snapshot that holds everything up to an entry is called and says, and the
+// time of the entry. A zero index is that of nothing.
+func (l *metadataLog) placeOf(index uint64) (s snapshot, timestamp int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entryLocked(index)
 	if e == nil {
-		return snapshotID{}, fmt.Errorf("index %d: %w", index, raft.ErrLogNotFound)
+		return s, 0, fmt.Errorf("index %d: %w", index, raft.ErrLogNotFound)
 	}
-	return snapshotID{e.nextOffset, e.epoch}, nil
+	header := make(record.Batch, record.HeaderSize)
+	if _, err := e.segment.file.ReadAt(header, e.position); err != nil {
+		return s, 0, err
+	}
+	return snapshot{id: snapshotID{e.nextOffset, e.epoch}, index: index, kraft: l.mu.kraft.at(index)}, header.MaxTimestamp(), nil
 }
 
-// indexBefore returns the index of the entry that ends at an offset.
-func (l *metadataLog) indexBefore(offset int64) (uint64, error) {
+// has reports whether the entry with an index is there and of a term.
+func (l *metadataLog) has(index, term uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	e := l.entryLocked(index)
+	return e != nil && uint64(e.epoch) == term
+}
+
+// indexBeforeLocked returns the index of the entry that ends at an offset.
+func (l *metadataLog) indexBeforeLocked(offset int64) (uint64, error) {
 	if offset == l.mu.firstBase {
 		return l.mu.firstIndex - 1, nil
 	}
@@ -252,196 +298,15 @@ func (l *metadataLog) epochStarts() []snapshotID {
 func (l *metadataLog) lastEpoch() int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return max(l.lastEpochLocked(), 0)
+}
+
+// lastEpochLocked returns the epoch of the last entry, or noEpoch.
+func (l *metadataLog) lastEpochLocked() int32 {
 	if len(l.mu.entries) == 0 {
-		return 0
+		return noEpoch
 	}
 	return l.mu.entries[len(l.mu.entries)-1].epoch
-}
-
-// StoreLog implements raft.LogStore.
-func (l *metadataLog) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
-
-// StoreLogs implements raft.LogStore. It stamps offset and epoch into the Data of commands, and
-// writes and syncs one batch after the other: see the package's rule on torn tails.
-func (l *metadataLog) StoreLogs(logs []*raft.Log) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, log := range logs {
-		if err := l.fail.get(); err != nil {
-			return err
-		}
-		if err := l.storeLocked(log); err != nil {
-			l.fail.set(err)
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *metadataLog) storeLocked(log *raft.Log) error {
-	if want := l.nextIndexLocked(); log.Index != want {
-		return fmt.Errorf("raft stores index %d, want %d", log.Index, want)
-	}
-	batch, err := l.batchOf(log)
-	if err != nil {
-		return err
-	}
-	batch.SetBaseOffset(l.mu.nextOffset)
-	batch.SetLeaderEpoch(int32(log.Term))
-	if err := l.maybeRollLocked(); err != nil {
-		return err
-	}
-	s := l.mu.segments[len(l.mu.segments)-1]
-	if _, err := s.file.WriteAt(batch, s.size); err != nil {
-		return err
-	}
-	if err := s.file.Sync(); err != nil {
-		return err
-	}
-	l.addLocked(s, batch, s.size)
-	s.size += int64(batch.Size())
-	return nil
-}
-
-// forgetData drops the bytes of the entries that load read, when they are applied. The control
-// batches keep theirs: whether raft has passed those behind the last command nobody is told, and
-// raft panics when it cannot read an entry.
-func (l *metadataLog) forgetData() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.mu.entries {
-		if e := &l.mu.entries[i]; !e.control {
-			e.data = nil
-		}
-	}
-}
-
-// addLocked makes a batch that lies in the file an entry.
-func (l *metadataLog) addLocked(s *segment, batch record.Batch, position int64) {
-	if n := len(l.mu.epochs); n == 0 || l.mu.epochs[n-1].epoch != batch.LeaderEpoch() {
-		l.mu.epochs = append(l.mu.epochs, snapshotID{batch.BaseOffset(), batch.LeaderEpoch()})
-	}
-	l.mu.entries = append(l.mu.entries, entry{
-		segment: s, position: position, size: int32(batch.Size()), epoch: batch.LeaderEpoch(), nextOffset: batch.NextOffset(), control: batch.IsControl(),
-	})
-	l.mu.nextOffset = batch.NextOffset()
-	l.mu.nextBytes += int64(batch.Size())
-}
-
-// batchOf returns the batch of an entry. A no-op begins a term and says who leads.
-func (l *metadataLog) batchOf(log *raft.Log) (record.Batch, error) {
-	switch log.Type {
-	case raft.LogCommand:
-		batch, err := record.First(log.Data)
-		if err != nil {
-			return nil, err
-		}
-		if batch.Size() != len(log.Data) {
-			return nil, errors.New("an entry is not one batch")
-		}
-		return batch, nil
-	case raft.LogNoop:
-		voters := l.mu.soleVoter
-		l.mu.soleVoter = nil
-		return leaderChange(l.nodeID, voters, int32(log.Term), l.now().UnixMilli())
-	}
-	return nil, fmt.Errorf("entry of type %v has no place in the metadata log", log.Type)
-}
-
-// maybeRollLocked begins a segment when the last one is full or there is none.
-func (l *metadataLog) maybeRollLocked() error {
-	if n := len(l.mu.segments); n > 0 && l.mu.segments[n-1].size < l.segmentBytes {
-		return nil
-	}
-	path := filepath.Join(l.dir, segmentName(l.mu.nextOffset))
-	file, err := l.createSegment(path)
-	if vfs.FaultOf(err) == vfs.ProcessFault && len(l.mu.segments) > 0 {
-		l.logger.Warn("the metadata log goes on in its full segment", "err", err)
-		return nil // which has its descriptor
-	}
-	if err != nil {
-		return err
-	}
-	l.mu.segments = append(l.mu.segments, &segment{base: l.mu.nextOffset, file: file})
-	return nil
-}
-
-func (l *metadataLog) createSegment(path string) (vfs.File, error) {
-	file, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.fs.SyncDir(l.dir); err != nil {
-		return nil, errors.Join(err, file.Close(), l.fs.Remove(path))
-	}
-	return file, nil
-}
-
-// DeleteRange implements raft.LogStore: it removes entries from the front, after a snapshot, or
-// from the end, when another leader's log differs.
-func (l *metadataLog) DeleteRange(first, last uint64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first, last = max(first, l.mu.firstIndex), min(last, l.lastIndexLocked())
-	switch {
-	case len(l.mu.entries) == 0 || first > last:
-		return nil
-	case first == l.mu.firstIndex:
-		return l.deleteFrontLocked(int(last - first + 1))
-	case last == l.lastIndexLocked():
-		return l.truncateLocked(int(first - l.mu.firstIndex))
-	}
-	return fmt.Errorf("cannot delete entries %d to %d from the middle of the log", first, last)
-}
-
-// deleteFrontLocked forgets n entries and removes the segments that hold no other.
-func (l *metadataLog) deleteFrontLocked(n int) error {
-	l.mu.firstBase = l.mu.entries[n-1].nextOffset
-	l.mu.entries = slices.Clone(l.mu.entries[n:])
-	l.mu.firstIndex += uint64(n)
-	for len(l.mu.segments) > 1 && l.mu.segments[1].base <= l.mu.firstBase {
-		s := l.mu.segments[0]
-		l.mu.segments = l.mu.segments[1:]
-		if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeSegment removes a segment's files, those of Kafka's indexes too.
-func (l *metadataLog) removeSegment(base int64) error {
-	stem := segmentName(base)
-	stem = stem[:len(stem)-len(logSuffix)]
-	for _, suffix := range []string{logSuffix, ".index", ".timeindex", ".txnindex", ".snapshot"} {
-		if err := l.fs.Remove(filepath.Join(l.dir, stem+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// truncateLocked keeps n entries.
-func (l *metadataLog) truncateLocked(n int) error {
-	e := l.mu.entries[n]
-	for {
-		s := l.mu.segments[len(l.mu.segments)-1]
-		if s == e.segment {
-			break
-		}
-		l.mu.segments = l.mu.segments[:len(l.mu.segments)-1]
-		if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
-			return err
-		}
-	}
-	e.segment.size = e.position
-	l.mu.entries = l.mu.entries[:n]
-	l.mu.nextOffset = l.mu.firstBase
-	if n > 0 {
-		l.mu.nextOffset = l.mu.entries[n-1].nextOffset
-	}
-	l.mu.epochs = slices.DeleteFunc(l.mu.epochs, func(start snapshotID) bool { return start.endOffset >= l.mu.nextOffset })
-	return errors.Join(e.segment.file.Truncate(e.position), e.segment.file.Sync())
 }
 
 // start returns the offset of the first batch in the files.
@@ -471,4 +336,38 @@ func (l *metadataLog) close() error {
 	}
 	l.mu.stale, l.mu.segments, l.mu.entries = nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// noteCheckpoint keeps what a bootstrap checkpoint says about the quorum, unless the log says
+// something newer.
+func (l *metadataLog) noteCheckpoint(c checkpointData) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.mu.kraft.newest(); s.version == nil && s.voters == nil {
+		l.mu.kraft = kraftHistory{{version: c.kraftVersion, voters: c.voters, votersOffset: -1}}
+	}
+}
+
+// voters returns the voters that the log or the newest snapshot names, nil when they do not.
+func (l *metadataLog) voters() *metadata.VotersRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.kraft.newest().voters
+}
+
+// configuration returns who votes.
+func (l *metadataLog) configuration() raft.Configuration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.kraft.newest().configuration(l.static)
+}
+
+// appoint makes somebody the only voter: the next LeaderChange says so too.
+func (l *metadataLog) appoint(sole *metadata.VotersRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.mu.kraft {
+		l.mu.kraft[i].voters = sole
+	}
+	l.mu.soleVoter = sole
 }

@@ -14,6 +14,7 @@ const (
 	logSuffix        = ".log"
 	checkpointSuffix = ".checkpoint"
 	partSuffix       = ".part"     // a checkpoint that is being written
+	receivedSuffix   = ".received" // a checkpoint from the leader, until it has taken the place of the log
 	damagedSuffix    = ".damaged"  // a checkpoint that the operator gave up
 	producersSuffix  = ".snapshot" // producer state, of which the metadata log has none
 

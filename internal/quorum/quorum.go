@@ -35,6 +35,10 @@ type Options struct {
 	// be written. It must not call Close. May be nil.
 	OnFailure func(error)
 
+	// peers is how to reach the other voters, nil when there are none. Nothing outside of this
+	// package gives any yet.
+	peers *peers
+
 	// OnBroken is called once when a committed batch cannot be applied: the metadata stays as it
 	// is until the next start. May be nil.
 	OnBroken func(error)
@@ -74,10 +78,8 @@ type Quorum struct {
 	// mu guards what is known about snapshots.
 	mu struct {
 		sync.Mutex
-		closed        bool
-		snapshot      snapshotID
-		snapshotIndex uint64
-		snapshotSize  int64
+		closed   bool
+		snapshot snapshot // the newest
 	}
 
 	caughtUp     chan struct{} // closed when raft has passed the batches that Read found
@@ -132,8 +134,11 @@ func (q *Quorum) Start() error {
 	if err := q.createDir(); err != nil {
 		return err
 	}
-	if err := errors.Join(q.snapshots.removeParts(), q.log.settle()); err != nil {
+	if err := errors.Join(q.snapshots.removeParts(), q.log.settle(), q.snapshots.settle()); err != nil {
 		return err
+	}
+	if q.opts.peers != nil {
+		return q.join()
 	}
 	if err := q.elect(); err != nil {
 		return err
@@ -159,29 +164,26 @@ func (q *Quorum) load() error {
 	o := &q.opts
 	q.machine = &stateMachine{now: o.Now, applied: q.applied, onBroken: func(error) {}}
 	q.machine.image.Store(metadata.NewImage(o.ClusterID))
-	q.log = &metadataLog{fs: o.FS, dir: q.dir, nodeID: o.NodeID, now: o.Now, logger: o.Logger, fail: q.fail, segmentBytes: o.SnapshotBytes}
-	q.snapshots = &snapshotStore{
-		fs: o.FS, dir: q.dir, log: q.log, current: q.currentSnapshot, taken: q.snapshotTaken,
-		voters: raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(addressOf(o.NodeID)), Address: addressOf(o.NodeID)}}},
+	q.log = &metadataLog{
+		fs: o.FS, dir: q.dir, nodeID: o.NodeID, static: o.static(), ballot: o.ballot(),
+		now: o.Now, logger: o.Logger, fail: q.fail, segmentBytes: o.SnapshotBytes,
 	}
+	q.snapshots = &snapshotStore{
+		fs: o.FS, dir: q.dir, static: o.static(), log: q.log, fail: q.fail, current: q.currentSnapshot, taken: q.snapshotTaken,
+	}
+	q.mu.snapshot.kraft.votersOffset = -1
 	snapshot, err := q.loadSnapshot()
 	if err != nil {
 		return err
 	}
-	end := q.mu.snapshot.endOffset
-	if err := q.log.load(end, end); err != nil {
-		return err
-	}
-	if err := q.fit(snapshot); err != nil {
+	if err := q.loadLog(snapshot); err != nil {
 		return err
 	}
 	q.isNew = q.log.NextOffset() == 0
-	q.machine.noteKRaft(q.log.kraftRecords())
-	if err := q.replay(); err != nil {
-		return err
-	}
-	if q.caughtUpAt = q.log.lastCommand(); q.caughtUpAt == 0 {
-		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
+	if o.peers == nil {
+		if err := q.replay(); err != nil {
+			return err
+		}
 	}
 	if err := q.openState(); err != nil {
 		return err
@@ -190,46 +192,85 @@ func (q *Quorum) load() error {
 	return err
 }
 
+// loadLog reads the log behind the snapshot.
+func (q *Quorum) loadLog(c checkpointData) error {
+	if q.mu.snapshot.received {
+		return q.log.replace(q.mu.snapshot)
+	}
+	end := q.mu.snapshot.id.endOffset
+	if err := q.log.load(end, end); err != nil {
+		return err
+	}
+	return q.fit(c)
+}
+
 // openState opens quorum-state. A damaged one is made anew if the log itself says who leads and votes:
 // a lone voter needs nothing else of it.
 func (q *Quorum) openState() (err error) {
 	o := &q.opts
-	epoch := max(q.log.lastEpoch(), q.mu.snapshot.epoch)
-	q.state, err = openQuorumState(o.FS, q.dir, o.NodeID, epoch, q.fail)
-	if errors.Is(err, ErrCorrupt) && q.log.mu.leader != nil {
+	epoch := max(q.log.lastEpoch(), q.mu.snapshot.id.epoch)
+	q.state, err = openQuorumState(o.FS, q.dir, q.log, epoch)
+	if errors.Is(err, ErrCorrupt) && q.log.mu.leader.offset >= 0 && o.peers == nil {
 		o.Logger.Error("quorum-state is damaged, and is made anew", "reason", err)
-		q.state, err = newQuorumState(o.FS, q.dir, o.NodeID, epoch, q.fail), nil
+		q.state, err = newQuorumState(o.FS, q.dir, q.log, epoch), nil
 	}
 	return err
 }
 
 // loadSnapshot makes the newest readable snapshot the Image. A damaged one is reported and
-// passed over: if the log does not reach back to the one before it, fit finds that out.
+// passed over: if the log does not reach back to the one before it, fit finds that out. Not one that was
+// about to replace the log: what it was to replace is no log any more.
 func (q *Quorum) loadSnapshot() (checkpointData, error) {
+	received, err := q.snapshots.received()
+	if err != nil || received != nil {
+		return q.loadReceived(received, err)
+	}
 	ids, err := q.snapshots.checkpoints()
 	if err != nil {
 		return checkpointData{}, err
 	}
 	for _, id := range ids {
-		c, size, err := q.readCheckpoint(q.snapshots.path(id))
-		if err == nil {
-			err = q.machine.load(c, id)
-		}
-		if err != nil && errors.Is(err, ErrCorrupt) || errors.Is(err, metadata.ErrCorrupt) {
+		c, err := q.loadCheckpoint(q.snapshots.path(id), id)
+		if errors.Is(err, ErrCorrupt) || errors.Is(err, metadata.ErrCorrupt) {
 			q.opts.Logger.Error("a snapshot of the metadata log is damaged", "file", q.snapshots.path(id), "reason", err)
 			continue
 		}
-		q.mu.snapshot, q.mu.snapshotSize = id, size
 		return c, err
 	}
 	return checkpointData{}, nil
 }
 
+func (q *Quorum) loadReceived(id *snapshotID, err error) (c checkpointData, _ error) {
+	if err != nil {
+		return c, err
+	}
+	path := q.snapshots.path(*id) + receivedSuffix
+	c, err = q.loadCheckpoint(path, *id)
+	if err == nil && (c.place.index == 0 || c.place.endOffset != id.endOffset) {
+		err = &CorruptError{Path: path, Position: -1, Offset: -1, Err: errors.New("it does not say where in the log it belongs")}
+	}
+	q.mu.snapshot.received = true
+	return c, err
+}
+
+// loadCheckpoint makes a checkpoint the Image and the snapshot.
+func (q *Quorum) loadCheckpoint(path string, id snapshotID) (checkpointData, error) {
+	c, size, err := q.readCheckpoint(path)
+	if err == nil {
+		err = q.machine.load(c, id)
+	}
+	if err == nil {
+		q.mu.snapshot = c.snapshot(id)
+		q.mu.snapshot.size = size
+	}
+	return c, err
+}
+
 // fit finds the place of the snapshot in the log, and refuses one that does not fit there: it is the
 // state of another offset, or the log between them is missing.
 func (q *Quorum) fit(c checkpointData) error {
-	id := q.mu.snapshot
-	index, err := q.log.indexBefore(id.endOffset)
+	id := q.mu.snapshot.id
+	placed, err := q.log.anchor(q.mu.snapshot)
 	switch {
 	case err != nil && id == bootstrapID:
 		return &CorruptError{Path: q.dir, Position: -1, Offset: -1, Err: fmt.Errorf(
@@ -238,7 +279,7 @@ func (q *Quorum) fit(c checkpointData) error {
 		return &CorruptError{Path: q.snapshots.path(id), Position: -1, Offset: -1, Err: fmt.Errorf(
 			"this is the newest snapshot that can be read, and the log begins behind it, at offset %d; bring back the missing or damaged files", q.log.start())}
 	case err == nil:
-		q.mu.snapshotIndex = index
+		q.mu.snapshot = placed
 		before := q.log.mark(id.endOffset)
 		if before.epoch == noEpoch || before == (mark{id.epoch, c.timestamp}) {
 			return nil
@@ -262,20 +303,29 @@ func (q *Quorum) replay() error {
 		}
 		q.machine.replayed = index
 	}
+	if q.caughtUpAt = q.log.lastCommand(); q.caughtUpAt == 0 {
+		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
+	}
 	return nil
 }
 
-// elect starts raft and makes this node the leader.
-func (q *Quorum) elect() error {
+// raftConfig is what any quorum has of raft's settings.
+func (q *Quorum) raftConfig() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(addressOf(q.opts.NodeID))
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = timeout, timeout, timeout
 	conf.SnapshotThreshold, conf.SnapshotInterval = math.MaxUint64, 24*time.Hour // this package says when
 	conf.TrailingLogs = 0
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
 	conf.NotifyCh = q.notify
 	conf.Logger = newRaftLogger(q.opts.Logger)
+	return conf
+}
+
+// elect starts raft and makes this node the leader.
+func (q *Quorum) elect() error {
+	conf := q.raftConfig()
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = timeout, timeout, timeout
 	transport := newLoneTransport(addressOf(q.opts.NodeID))
 	var err error
 	if q.raft, err = raft.NewRaft(conf, q.machine, q.log, q.state, q.snapshots, transport); err != nil {
@@ -297,8 +347,7 @@ func (q *Quorum) elect() error {
 	}
 }
 
-// begin waits for raft to pass the log and completes what a crash left undone: a cluster that
-// has no metadata.version yet gets its first records, and an open transaction is given up.
+// begin waits for raft to pass the log and completes what a crash left undone.
 func (q *Quorum) begin() error {
 	select {
 	case <-q.caughtUp:
@@ -306,7 +355,12 @@ func (q *Quorum) begin() error {
 		return q.fail.get()
 	}
 	q.log.forgetData()
-	ctx := context.Background()
+	return q.complete(context.Background())
+}
+
+// complete ends what the leader before left undone: a cluster that has no metadata.version yet gets its
+// first records, and an open transaction is given up.
+func (q *Quorum) complete(ctx context.Context) error {
 	if q.machine.transactionOpen() {
 		if _, err := q.propose(ctx, []metadata.Record{metadata.NewAbortTransactionRecord()}); err != nil {
 			return err
@@ -388,7 +442,7 @@ func (q *Quorum) applied(index uint64) {
 		q.caughtUpOnce.Do(func() { close(q.caughtUp) })
 	}
 	q.mu.Lock()
-	due := q.log.bytesSinceSnapshot() > max(q.opts.SnapshotBytes, q.mu.snapshotSize)
+	due := q.log.bytesSinceSnapshot() > max(q.opts.SnapshotBytes, q.mu.snapshot.size)
 	q.mu.Unlock()
 	if due {
 		select {
@@ -398,16 +452,16 @@ func (q *Quorum) applied(index uint64) {
 	}
 }
 
-func (q *Quorum) currentSnapshot() (snapshotID, uint64) {
+func (q *Quorum) currentSnapshot() snapshot {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.mu.snapshot, q.mu.snapshotIndex
+	return q.mu.snapshot
 }
 
-func (q *Quorum) snapshotTaken(id snapshotID, index uint64, size int64) {
+func (q *Quorum) snapshotTaken(s snapshot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.mu.snapshot, q.mu.snapshotIndex, q.mu.snapshotSize = id, index, size
+	q.mu.snapshot = s
 	q.log.snapshotTaken()
 }
 
@@ -421,7 +475,10 @@ func (q *Quorum) run() {
 		select {
 		case <-q.stop:
 			return
-		case <-q.notify: // a lone voter loses its leadership only to a failure
+		case leads := <-q.notify: // a lone voter loses its leadership only to a failure
+			if leads && q.opts.peers != nil {
+				q.lead()
+			}
 		case <-q.wake:
 			q.maybeSnapshot()
 		case <-failed:

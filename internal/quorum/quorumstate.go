@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -41,12 +40,13 @@ const nobody = -1
 // and the vote. A known leader counts as the vote for it, which it had: Kafka drops the vote
 // then. Methods may be called concurrently.
 //
-// A vote is durable when Set returns. The epoch is not written before, since a node may forget
-// an epoch in which it neither voted nor stored a batch, and the batch has the epoch in it.
+// Epoch and vote are durable before raft answers anybody. Only the only voter's epoch is not: its vote
+// for itself follows at once, and nobody has heard of the epoch.
 type quorumState struct {
 	fs     vfs.FS
 	path   string
 	nodeID int32
+	log    *metadataLog // knows who votes
 	fail   *failure
 	found  quorumStateData // as the file was; nobody leads and epoch 0 when it was missing
 
@@ -61,10 +61,9 @@ const (
 	keyLastVoteCand = "LastVoteCand"
 )
 
-// newQuorumState is that of a missing file. epoch is the last one in the log, and nodeID the only
-// voter.
-func newQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) *quorumState {
-	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), nodeID: nodeID, fail: fail}
+// newQuorumState is that of a missing file. epoch is the last one in the log.
+func newQuorumState(fsys vfs.FS, dir string, log *metadataLog, epoch int32) *quorumState {
+	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), nodeID: log.nodeID, log: log, fail: log.fail}
 	s.found = quorumStateData{LeaderID: nobody, VotedID: nobody}
 	s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
 	s.complete()
@@ -72,8 +71,8 @@ func newQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure)
 }
 
 // openQuorumState reads the file, which may be missing. epoch counts when the file has an older one.
-func openQuorumState(fsys vfs.FS, dir string, nodeID, epoch int32, fail *failure) (*quorumState, error) {
-	s := newQuorumState(fsys, dir, nodeID, epoch, fail)
+func openQuorumState(fsys vfs.FS, dir string, log *metadataLog, epoch int32) (*quorumState, error) {
+	s := newQuorumState(fsys, dir, log, epoch)
 	b, err := vfs.ReadFile(fsys, s.path, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -97,7 +96,10 @@ func (s *quorumState) complete() {
 	if s.data.DataVersion == 0 {
 		var empty string
 		var zero int64
-		s.data.ClusterID, s.data.AppliedOffset, s.data.CurrentVoters = &empty, &zero, []voterID{{s.nodeID}}
+		s.data.ClusterID, s.data.AppliedOffset, s.data.CurrentVoters = &empty, &zero, nil
+		for _, id := range idsOf(s.log.static) {
+			s.data.CurrentVoters = append(s.data.CurrentVoters, voterID{id})
+		}
 	}
 }
 
@@ -118,8 +120,8 @@ func parseQuorumState(b []byte) (d quorumStateData, err error) {
 // writeLocked makes data the content of the file.
 func (s *quorumState) writeLocked(data quorumStateData) error {
 	if data.DataVersion == 1 {
-		none := uuidText(uuid.Zero.String()) // directory ids are not part of the vote yet
-		data.VotedDirectoryID = &none
+		directory := uuidText(directoryIn(s.log.voters(), data.VotedID).String())
+		data.VotedDirectoryID = &directory
 	}
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -144,6 +146,19 @@ func (s *quorumState) voteLocked() int32 {
 	return s.data.LeaderID
 }
 
+// epoch returns the newest epoch.
+func (s *quorumState) epoch() int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.LeaderEpoch
+}
+
+// alone reports whether this node is the only voter.
+func (s *quorumState) alone() bool {
+	voters := idsOf(s.log.configuration())
+	return len(voters) == 1 && voters[0] == s.nodeID
+}
+
 // SetUint64 implements raft.StableStore.
 func (s *quorumState) SetUint64(key []byte, value uint64) error {
 	s.mu.Lock()
@@ -152,7 +167,12 @@ func (s *quorumState) SetUint64(key []byte, value uint64) error {
 	case string(key) == keyCurrentTerm && value == uint64(s.data.LeaderEpoch):
 		return nil
 	case string(key) == keyCurrentTerm && value > uint64(s.data.LeaderEpoch) && value < 1<<31:
-		s.data.LeaderEpoch, s.data.LeaderID, s.data.VotedID = int32(value), nobody, nobody
+		data := s.data
+		data.LeaderEpoch, data.LeaderID, data.VotedID = int32(value), nobody, nobody
+		if !s.alone() {
+			return s.writeLocked(data)
+		}
+		s.data = data
 		return nil
 	case string(key) == keyLastVoteTerm && value == uint64(s.data.LeaderEpoch):
 		return nil // LastVoteCand follows
@@ -189,7 +209,7 @@ func (s *quorumState) Set(key, value []byte) error {
 	}
 	data := s.data
 	data.VotedID, data.LeaderID = id, nobody
-	if id == s.nodeID {
+	if id == s.nodeID && s.alone() {
 		data.VotedID, data.LeaderID = nobody, id
 	}
 	return s.writeLocked(data)

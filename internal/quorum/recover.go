@@ -26,6 +26,7 @@ const batchSizeMax = 64 << 20
 func (l *metadataLog) load(skip int64, marks ...int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.mu.leader = noLeader
 	l.mu.marks = make(map[int64]mark)
 	for _, offset := range marks {
 		l.mu.marks[offset] = mark{epoch: noEpoch}
@@ -51,6 +52,16 @@ func (l *metadataLog) load(skip int64, marks ...int64) error {
 	return nil
 }
 
+// replace notes that a received snapshot is to take the place of the log, for settle to remove it.
+func (l *metadataLog) replace(s snapshot) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.replaced, err = l.segmentBases()
+	l.beginLocked(s)
+	l.mu.fileEnd, l.mu.fileEpoch = s.id.endOffset, s.id.epoch
+	return err
+}
+
 // settle makes the files what load took them for: it cuts a torn tail, removes what a snapshot has
 // replaced, and a log that ends before the snapshot, which goes on as an empty one.
 func (l *metadataLog) settle() error {
@@ -67,6 +78,13 @@ func (l *metadataLog) settle() error {
 		l.logger.Error("the metadata log ends before the snapshot: it starts anew there", "log end", l.mu.fileEnd, "snapshot", l.mu.nextOffset)
 		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
 	}
+	for len(l.mu.replaced) > 0 {
+		base := l.mu.replaced[0]
+		l.mu.replaced = l.mu.replaced[1:]
+		if err := l.removeSegment(base); err != nil {
+			return err
+		}
+	}
 	for len(l.mu.stale) > 0 {
 		s := l.mu.stale[0]
 		l.mu.stale = l.mu.stale[1:]
@@ -77,11 +95,16 @@ func (l *metadataLog) settle() error {
 	return nil
 }
 
-// restartLocked begins the numbering of entries at the end of the log.
+// restartLocked begins the numbering of entries at the end of the log. Until an anchor is found, the
+// first batch has the index that it has if all records before it were batches of their own: no index
+// exceeds that.
 func (l *metadataLog) restartLocked() {
-	l.mu.entries, l.mu.epochs = nil, nil
+	l.mu.entries, l.mu.epochs, l.mu.anchored = nil, nil, false
 	l.mu.firstIndex = uint64(l.mu.nextOffset) + 1
 	l.mu.firstBase = l.mu.nextOffset
+	for i := range l.mu.kraft {
+		l.mu.kraft[i].index, l.mu.kraft[i].votersIndex = 0, 0
+	}
 }
 
 func (l *metadataLog) segmentBases() ([]int64, error) {
@@ -127,7 +150,7 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 		return nil
 	}
 	corrupt := &CorruptError{path, s.size, l.mu.nextOffset, bad}
-	if !last {
+	if !last || errors.Is(bad, errNumbering) {
 		return corrupt
 	}
 	return l.noteTail(s, size, corrupt)
@@ -135,10 +158,10 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 
 // takeLocked makes the next batch of a segment an entry, or says why it is bad.
 func (l *metadataLog) takeLocked(s *segment, batch record.Batch, skip int64) error {
-	if err := l.check(batch); err != nil {
+	if err := checkBatch(batch, origin{l.mu.nextOffset, l.lastEpochLocked()}); err != nil {
 		return err
 	}
-	if err := l.noteControl(batch); err != nil {
+	if err := l.noteControlLocked(batch); err != nil {
 		return err
 	}
 	l.addLocked(s, batch, s.size)
@@ -203,49 +226,83 @@ func walkBuffer(b []byte, take func(record.Batch) error) (used, need int, bad er
 	}
 }
 
-// check says whether a batch is a good continuation of the log.
-func (l *metadataLog) check(batch record.Batch) error {
-	if err := batch.Verify(); err != nil {
-		return err
-	}
-	switch {
-	case batch.Magic() != 2:
-		return fmt.Errorf("batch of format %d", batch.Magic())
-	case batch.BaseOffset() != l.mu.nextOffset:
-		return fmt.Errorf("batch has offset %d", batch.BaseOffset())
-	case batch.LastOffsetDelta() < 0 || batch.Count() < 1:
-		return fmt.Errorf("batch has %d records up to offset delta %d", batch.Count(), batch.LastOffsetDelta())
-	case len(l.mu.entries) > 0 && batch.LeaderEpoch() < l.mu.entries[len(l.mu.entries)-1].epoch, batch.LeaderEpoch() < 0:
-		return fmt.Errorf("batch has leader epoch %d", batch.LeaderEpoch())
-	}
-	return nil
-}
-
-// noteControl keeps what a control batch says about the quorum, for the next snapshot.
-func (l *metadataLog) noteControl(batch record.Batch) error {
+// noteControlLocked keeps what a control batch says about the quorum.
+func (l *metadataLog) noteControlLocked(batch record.Batch) error {
 	if !batch.IsControl() {
 		return nil
 	}
 	records, err := decodeControl(batch)
+	if err != nil {
+		return err
+	}
 	for _, r := range records {
 		switch v := r.value.(type) {
-		case *metadata.KRaftVersionRecord, *metadata.VotersRecord:
-			l.mu.kraft = append(l.mu.kraft, r)
 		case *metadata.LeaderChangeMessage:
-			l.mu.leader, l.mu.leaderEpoch = v, batch.LeaderEpoch()
-		}
-		if r.kind == controlKRaftVoters {
-			l.mu.votersAt = batch.BaseOffset()
+			if err := l.anchorLocked(v.RaftIndex, batch.BaseOffset()); err != nil {
+				return err
+			}
+			l.mu.leader = leadership{v.LeaderID, batch.LeaderEpoch(), batch.BaseOffset(), nil}
+			for _, voter := range v.Voters {
+				l.mu.leader.voters = append(l.mu.leader.voters, voter.VoterID)
+			}
+		case *metadata.VotersRecord:
+			l.mu.soleVoter = nil
 		}
 	}
-	return err
+	l.mu.kraft.note(l.nextIndexLocked(), batch.BaseOffset(), records)
+	return nil
 }
 
-// kraftRecords returns what load found in control batches.
-func (l *metadataLog) kraftRecords() []controlRecord {
+// errNumbering matches errors that say that two anchors contradict each other.
+var errNumbering = errors.New("raft's numbering of the metadata log contradicts itself")
+
+// anchorLocked takes the index that the next entry says it has, 0 if it does not say.
+func (l *metadataLog) anchorLocked(index, offset int64) error {
+	switch next := l.nextIndexLocked(); {
+	case index == 0 || uint64(index) == next:
+		l.mu.anchored = l.mu.anchored || index != 0
+		return nil
+	case index < 0 || index > offset+1 || l.mu.anchored || uint64(index) <= next-l.mu.firstIndex:
+		return fmt.Errorf("%w: entry %d, at offset %d, says it is entry %d", errNumbering, next, offset, index)
+	}
+	l.renumberLocked(l.mu.firstIndex + uint64(index) - l.nextIndexLocked())
+	l.mu.anchored = true
+	return nil
+}
+
+// renumberLocked gives the first entry another index.
+func (l *metadataLog) renumberLocked(first uint64) {
+	l.mu.kraft.shift(first - l.mu.firstIndex)
+	l.mu.firstIndex = first
+}
+
+// anchor gives the entry that ends at a snapshot's end its index, if that is known, and makes the
+// snapshot what is known of the quorum there. It returns the snapshot with its place.
+func (l *metadataLog) anchor(s snapshot) (snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mu.kraft
+	index, err := l.indexBeforeLocked(s.id.endOffset)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.index == 0 || s.index == index:
+		s.index = index
+	case l.mu.anchored || s.index < index-(l.mu.firstIndex-1):
+		return s, fmt.Errorf("%w: the entry that ends at offset %d is entry %d, the snapshot says %d", errNumbering, s.id.endOffset, index, s.index)
+	default:
+		l.renumberLocked(l.mu.firstIndex + s.index - index)
+	}
+	before := l.mu.kraft.at(s.index)
+	s.kraft.index = s.index
+	if s.kraft.version == nil {
+		s.kraft.version = before.version
+	}
+	if s.kraft.voters == nil || before.votersOffset >= 0 && before.voters != nil {
+		s.kraft.voters, s.kraft.votersIndex, s.kraft.votersOffset = before.voters, before.votersIndex, before.votersOffset
+	}
+	l.mu.kraft.startAt(s.kraft)
+	return s, nil
 }
 
 // noteTail notes what a crash left of the last write, for settle to cut. A good batch in it was

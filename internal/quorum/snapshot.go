@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,16 +13,23 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// Bounds of a checkpoint's size and of the data batches in it.
-const (
-	checkpointSizeMax    = 4 << 30
-	checkpointBatchBytes = 512 << 10
-)
+// A snapshot is a checkpoint and its place among raft's entries.
+type snapshot struct {
+	id    snapshotID
+	index uint64
+	size  int64
+	kraft kraftState // who votes behind it
+
+	// received: it takes the place of the log, whatever is there.
+	received bool
+}
+
+// place is what the file says of itself.
+func (s snapshot) place() place { return place{s.id.endOffset, s.index, s.kraft.votersIndex} }
 
 // snapshotStore is the checkpoints of the metadata log as raft's snapshot store. There is
 // always one: before the first snapshot it is the empty state at index 0, which tells raft who
@@ -31,10 +37,11 @@ const (
 type snapshotStore struct {
 	fs      vfs.FS
 	dir     string
-	voters  raft.Configuration
+	static  raft.Configuration // the voters that the configuration file names
 	log     *metadataLog
-	current func() (snapshotID, uint64)                   // newest snapshot and its raft index
-	taken   func(id snapshotID, index uint64, size int64) // makes one the newest
+	fail    *failure
+	current func() snapshot // the newest one
+	taken   func(snapshot)  // makes one the newest
 }
 
 func (s *snapshotStore) path(id snapshotID) string {
@@ -42,10 +49,10 @@ func (s *snapshotStore) path(id snapshotID) string {
 }
 
 // metaOf describes a snapshot to raft.
-func (s *snapshotStore) metaOf(id snapshotID, index uint64) *raft.SnapshotMeta {
+func (s *snapshotStore) metaOf(snap snapshot) *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{
-		Version: raft.SnapshotVersionMax, ID: id.String(), Index: index, Term: uint64(id.epoch),
-		Configuration: s.voters, ConfigurationIndex: 1,
+		Version: raft.SnapshotVersionMax, ID: snap.id.String(), Index: snap.index, Term: uint64(snap.id.epoch), Size: snap.size,
+		Configuration: snap.kraft.configuration(s.static), ConfigurationIndex: max(1, snap.kraft.votersIndex),
 	}
 }
 
@@ -54,85 +61,72 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{s.metaOf(s.current())}, nil
 }
 
-// Open implements raft.SnapshotStore.
+// Open implements raft.SnapshotStore. What is read says where in the log it belongs, also if the file,
+// as one of Kafka's, does not.
 func (s *snapshotStore) Open(name string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	id, index := s.current()
-	if name != id.String() {
+	snap := s.current()
+	if name != snap.id.String() || snap.id == bootstrapID {
 		return nil, nil, fmt.Errorf("snapshot %s: %w", name, fs.ErrNotExist)
 	}
-	b, err := vfs.ReadFile(s.fs, s.path(id), checkpointSizeMax)
+	file, err := s.fs.OpenFile(s.path(snap.id), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	meta := s.metaOf(id, index)
-	meta.Size = int64(len(b))
-	return meta, io.NopCloser(bytes.NewReader(b)), nil
-}
-
-// Create implements raft.SnapshotStore.
-func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, _ raft.Configuration, _ uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	id, err := s.log.offsetAfter(index)
+	meta := s.metaOf(snap)
+	r, size, err := placed(file, snap)
 	if err != nil {
-		return nil, err
+		return nil, nil, errors.Join(err, file.Close())
 	}
-	if uint64(id.epoch) != term {
-		return nil, fmt.Errorf("snapshot at index %d has term %d, its batch epoch %d", index, term, id.epoch)
+	meta.Size = size
+	return meta, snapshotReader{r, file}, nil
+}
+
+// A snapshotReader reads a checkpoint.
+type snapshotReader struct {
+	io.Reader
+	io.Closer
+}
+
+// placed returns the bytes of a checkpoint with its place in the header.
+func placed(file vfs.File, snap snapshot) (r io.Reader, size int64, err error) {
+	if size, err = file.Size(); err != nil {
+		return nil, 0, err
 	}
-	file, err := s.fs.OpenFile(s.path(id)+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o400)
+	old, err := firstBatch(file, size)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return &snapshotSink{store: s, id: id, index: index, file: file}, nil
-}
-
-// A snapshotSink writes one checkpoint. Close makes it durable and then the newest one.
-type snapshotSink struct {
-	store *snapshotStore
-	id    snapshotID
-	index uint64
-	file  vfs.File // nil after Close or Cancel
-	size  int64
-}
-
-// ID implements raft.SnapshotSink.
-func (s *snapshotSink) ID() string { return s.id.String() }
-
-// Write implements io.Writer.
-func (s *snapshotSink) Write(b []byte) (int, error) {
-	n, err := s.file.WriteAt(b, s.size)
-	s.size += int64(n)
-	return n, err
-}
-
-// Close implements raft.SnapshotSink.
-func (s *snapshotSink) Close() error {
-	if s.file == nil {
-		return nil
+	var c checkpointData
+	if _, err := c.add(old); err != nil {
+		return nil, 0, err
 	}
-	err := errors.Join(s.file.Sync(), s.file.Close())
-	s.file = nil
+	if c.place == snap.place() {
+		return io.NewSectionReader(file, 0, size), size, nil
+	}
+	c.place = snap.place()
+	c.kraftVersion, c.voters = snap.kraft.version, snap.kraft.voters
+	header, err := controlBatch(old.LeaderEpoch(), old.MaxTimestamp(), c.header()...)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	path := s.store.path(s.id)
-	if err := s.store.fs.Rename(path+partSuffix, path); err != nil {
-		return err
+	if record.Batch(header).NextOffset() != old.NextOffset() {
+		return nil, 0, errors.New("the header of the snapshot says nothing of the voters, and they are in the log")
 	}
-	if err := s.store.fs.SyncDir(s.store.dir); err != nil {
-		return err
-	}
-	s.store.taken(s.id, s.index, s.size)
-	return nil
+	rest := size - int64(old.Size())
+	return io.MultiReader(bytes.NewReader(header), io.NewSectionReader(file, int64(old.Size()), rest)), int64(len(header)) + rest, nil
 }
 
-// Cancel implements raft.SnapshotSink.
-func (s *snapshotSink) Cancel() error {
-	if s.file == nil {
-		return nil
+// firstBatch reads the first batch of a file.
+func firstBatch(file vfs.File, size int64) (first record.Batch, err error) {
+	stop := errors.New("one is enough")
+	bad, err := walk(file, size, func(b record.Batch) error {
+		first = bytes.Clone(b)
+		return errors.Join(b.Verify(), stop)
+	})
+	if err == nil && !errors.Is(bad, stop) {
+		err = bad
 	}
-	err := s.file.Close()
-	s.file = nil
-	return errors.Join(err, s.store.fs.Remove(s.store.path(s.id)+partSuffix))
+	return first, err
 }
 
 // checkpoints lists the snapshots in the directory, newest first, without the bootstrap
@@ -150,6 +144,35 @@ func (s *snapshotStore) checkpoints() ([]snapshotID, error) {
 	}
 	slices.SortFunc(ids, func(a, b snapshotID) int { return int(max(-1, min(1, b.endOffset-a.endOffset))) })
 	return ids, nil
+}
+
+// received returns the snapshot that was about to replace the log when the node stopped, or nil.
+func (s *snapshotStore) received() (*snapshotID, error) {
+	list, err := s.fs.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range list {
+		name, ok := strings.CutSuffix(e.Name(), receivedSuffix)
+		if id, isCheckpoint := parseCheckpoint(name); ok && isCheckpoint {
+			return &id, err
+		}
+	}
+	return nil, err
+}
+
+// settle gives a snapshot that has replaced the log its name.
+func (s *snapshotStore) settle() error {
+	snap := s.current()
+	if !snap.received {
+		return nil
+	}
+	snap.received = false
+	if err := s.rename(s.path(snap.id)+receivedSuffix, s.path(snap.id)); err != nil {
+		return err
+	}
+	s.taken(snap)
+	return nil
 }
 
 // removeParts removes what a crash left of snapshots that were being written.
@@ -172,7 +195,7 @@ func (s *snapshotStore) removeParts() error {
 // log, and the bootstrap one with the first of them. The newest one stays.
 func (s *snapshotStore) prune() error {
 	start := s.log.start()
-	newest, _ := s.current()
+	newest := s.current().id
 	ids, err := s.checkpoints()
 	if err != nil {
 		return err
@@ -186,118 +209,4 @@ func (s *snapshotStore) prune() error {
 		}
 	}
 	return nil
-}
-
-// A checkpointData is the content of a snapshot.
-type checkpointData struct {
-	timestamp    int64                        // of the last record in it, in ms
-	kraftVersion *metadata.KRaftVersionRecord // nil in a quorum of version 0
-	voters       *metadata.VotersRecord
-	records      []metadata.Record
-}
-
-// writeCheckpoint writes a checkpoint as Kafka does: header, data batches, footer. Offsets
-// count from 0.
-func writeCheckpoint(w io.Writer, c checkpointData, records iter.Seq[metadata.Record], level int16, epoch int32, now int64) error {
-	cw := &checkpointWriter{w: w}
-	header := []controlRecord{{controlSnapshotHeader, &metadata.SnapshotHeaderRecord{LastContainedLogTimestamp: c.timestamp}}}
-	if c.kraftVersion != nil {
-		header = append(header, controlRecord{controlKRaftVersion, c.kraftVersion})
-	}
-	if c.voters != nil {
-		header = append(header, controlRecord{controlKRaftVoters, c.voters})
-	}
-	cw.write(controlBatch(epoch, now, header...))
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch})
-	for r := range records {
-		value := metadata.Append(nil, r, level)
-		if err := b.Append(record.Record{Offset: int64(b.Count()), Timestamp: now, Value: value}); err != nil {
-			return err
-		}
-		if b.Size() >= checkpointBatchBytes {
-			cw.write(b.Build(), nil)
-			b.Reset(record.BuilderOptions{LeaderEpoch: epoch})
-		}
-	}
-	cw.write(b.Build(), nil)
-	cw.write(controlBatch(epoch, now, controlRecord{controlSnapshotFooter, &metadata.SnapshotFooterRecord{}}))
-	return cw.err
-}
-
-// A checkpointWriter gives batches their offsets. After an error it does nothing.
-type checkpointWriter struct {
-	w      io.Writer
-	offset int64
-	err    error
-}
-
-func (c *checkpointWriter) write(b []byte, err error) {
-	if c.err == nil {
-		c.err = err
-	}
-	if c.err != nil || b == nil {
-		return
-	}
-	batch := record.Batch(b)
-	batch.SetBaseOffset(c.offset)
-	c.offset = batch.NextOffset()
-	_, c.err = c.w.Write(b)
-}
-
-// readCheckpoint reads a checkpoint. One without its footer was not written to the end.
-func readCheckpoint(b []byte) (checkpointData, error) {
-	var c checkpointData
-	first, done := true, false
-	for batch, err := range record.Batches(b) {
-		if err == nil {
-			err = batch.Verify()
-		}
-		switch {
-		case err != nil:
-			return c, err
-		case done:
-			return c, errors.New("a batch follows the footer")
-		case first != batchHasHeader(batch):
-			return c, errors.New("the header is not the first batch")
-		}
-		first = false
-		if done, err = c.add(batch); err != nil {
-			return c, err
-		}
-	}
-	if !done {
-		return c, errors.New("the footer is missing")
-	}
-	return c, nil
-}
-
-func batchHasHeader(b record.Batch) bool {
-	if !b.IsControl() {
-		return false
-	}
-	records, err := decodeControl(b)
-	return err == nil && len(records) > 0 && records[0].kind == controlSnapshotHeader
-}
-
-// add takes one batch; done reports the footer.
-func (c *checkpointData) add(b record.Batch) (done bool, err error) {
-	if !b.IsControl() {
-		records, err := decodeData(b)
-		c.records = append(c.records, records...)
-		return false, err
-	}
-	records, err := decodeControl(b)
-	for _, r := range records {
-		switch v := r.value.(type) {
-		case *metadata.SnapshotHeaderRecord:
-			c.timestamp = v.LastContainedLogTimestamp
-		case *metadata.KRaftVersionRecord:
-			c.kraftVersion = v
-		case *metadata.VotersRecord:
-			c.voters = v
-		case *metadata.SnapshotFooterRecord:
-			done = true
-		}
-	}
-	return done, err
 }
