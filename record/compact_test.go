@@ -93,7 +93,7 @@ func TestAppendRetained(t *testing.T) {
 	}
 }
 
-// The example of storage-format 11: offsets 100 to 102 without the first, and a horizon.
+// What Kafka 4.4 makes of offsets 100 to 102 without the first, and a horizon.
 func TestAppendRetainedGolden(t *testing.T) {
 	const T = 1_700_000_000_000
 	builder := NewBuilder(BuilderOptions{BaseOffset: 100, LeaderEpoch: 9})

@@ -23,7 +23,7 @@ func (s *Server) deleteTopics(ctx context.Context, r *Request, req *kmsg.DeleteT
 		case !s.Config().Bool("delete.topic.enable"):
 			answers[i].Err = deletionDisabled(r.Version)
 		case twice[ref]:
-			answers[i].Err = refuse(kerr.InvalidRequest, "the topic is there twice")
+			answers[i].Err = refuse(kerr.InvalidRequest, "duplicate topic")
 		default:
 			allowed = append(allowed, ref)
 		}

@@ -50,7 +50,7 @@ func checkReassignment(img *metadata.Image, p *metadata.Partition, target []int3
 	for i, id := range target {
 		switch {
 		case slices.Contains(target[:i], id):
-			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("broker %d is there twice", id))
+			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("duplicate broker %d", id))
 		case img.Broker(id) == nil:
 			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("no broker %d is registered", id))
 		}

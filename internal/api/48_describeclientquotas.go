@@ -49,7 +49,7 @@ func checkQuotaFilter(components []kmsg.DescribeClientQuotasRequestComponent) er
 		case !slices.Contains(quotaEntityTypes, c.EntityType):
 			return refuse(kerr.UnsupportedVersion, "unknown entity type "+strconv.Quote(c.EntityType)+": want user, client-id or ip")
 		case seen[c.EntityType]:
-			return refuse(kerr.InvalidRequest, "entity type "+c.EntityType+" is there twice")
+			return refuse(kerr.InvalidRequest, "duplicate entity type "+c.EntityType)
 		case c.MatchType < matchExact || c.MatchType > matchAny:
 			return refuse(kerr.InvalidRequest, "unknown match type "+strconv.Itoa(int(c.MatchType)))
 		case c.MatchType == matchExact && c.Match == nil:

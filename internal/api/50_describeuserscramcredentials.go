@@ -41,7 +41,7 @@ func (s *Server) describeUserSCRAM(_ context.Context, _ *Request, req *kmsg.Desc
 func checkSCRAMUser(user string, times, credentials int) error {
 	switch {
 	case times > 1:
-		return refuse(kerr.DuplicateResource, "user "+strconv.Quote(user)+" is there twice")
+		return refuse(kerr.DuplicateResource, "duplicate user "+strconv.Quote(user))
 	case credentials == 0:
 		return refuse(kerr.ResourceNotFound, "user "+strconv.Quote(user)+" has no SCRAM credentials")
 	}

@@ -50,7 +50,7 @@ type assessment struct {
 // noCheckpoint stands for the checkpoint of a log that was never cleaned.
 const noCheckpoint = -1
 
-// assess is storage-format 8.2 for one log. checkpoint is where its last cleaning ended.
+// assess is doc/format.md 7.2 for one log. checkpoint is where its last cleaning ended.
 func assess(s *shape, checkpoint int64, c *commitlog.Config, now time.Time) (assessment, error) {
 	a := assessment{firstDirty: checkpoint}
 	if checkpoint < s.logStart || checkpoint > s.end {

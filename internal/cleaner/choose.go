@@ -43,7 +43,7 @@ type choice struct {
 	corrected map[string]map[topic.Partition]int64
 }
 
-// choose is storage-format 8.2: the log with the highest ratio of those that are due.
+// choose is doc/format.md 7.2: the log with the highest ratio of those that are due.
 func (m *Manager) choose(now time.Time) choice {
 	found := choice{at: now, skipped: make(map[Skip]int), corrected: make(map[string]map[topic.Partition]int64)}
 	for l, dir := range m.logs.Placed() {

@@ -1,5 +1,5 @@
 // Package cleaner keeps compacted logs small: of the records with the same key the last one
-// stays (Kafka's LogCleaner and Cleaner, storage-format section 8).
+// stays (Kafka's LogCleaner and Cleaner, doc/format.md section 7).
 //
 // # The cleaning of one log
 //
@@ -18,7 +18,7 @@
 // hashes some hundred records, touches their slots, and then looks them up: most of the time
 // goes into waiting for memory, and that way the waits overlap.
 //
-// What becomes of a batch, first match (storage-format 8.5):
+// What becomes of a batch, first match (doc/format.md 7.5):
 //
 //	data of an aborted transaction    dropped
 //	marker, records of its

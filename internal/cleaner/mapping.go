@@ -8,7 +8,7 @@ import (
 )
 
 // buildMap notes which record of each dirty key survives, from the first dirty offset on until
-// the map is full, and how far it came (storage-format 8.4).
+// the map is full, and how far it came (doc/format.md 7.4).
 func (r *run) buildMap() error {
 	r.latest = r.plan.FirstDirty - 1
 	full, err := r.mapRange(r.plan.FirstDirty, r.plan.FirstUncleanable, r.mapWindow)

@@ -181,7 +181,7 @@ func (r *run) rewriteChunk(chunk []byte) error {
 	return r.out.endRun()
 }
 
-// judge decides about a batch as far as its header tells (storage-format 8.5).
+// judge decides about a batch as far as its header tells (doc/format.md 7.5).
 func (r *run) judge(b *windowBatch) {
 	r.result.BatchesRead++
 	b.keepEmpty = b.NextOffset() == r.plan.FirstUncleanable ||

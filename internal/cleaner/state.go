@@ -26,7 +26,7 @@ const (
 	retentionTask
 )
 
-// states knows what may be done with which log (storage-format 8.1, Kafka's LogCleaningState):
+// states knows what may be done with which log (doc/format.md 7.1, Kafka's LogCleaningState):
 //
 //	none --begin--> in progress --end--> none
 //	                     | pause

@@ -8,7 +8,7 @@ import (
 )
 
 // A Config holds the topic-level settings that concern a log, under Kafka's names
-// (storage-format 10.1, Kafka class LogConfig). It is a value; a Log takes a new one with
+// (doc/format.md 8, Kafka class LogConfig). It is a value; a Log takes a new one with
 // SetConfig.
 type Config struct {
 	SegmentBytes       int   // segment.bytes: a segment never grows beyond it

@@ -14,7 +14,7 @@ import (
 
 // A flusher makes sure that at most one sync of a log runs, and that all who come while it
 // runs share the next one (group commit). Nobody waits for company: a delay made every
-// case slower (performance-notes section 4).
+// case slower.
 //
 //	caller A   sync --------|
 //	caller B       wait ....|sync --------|

@@ -16,7 +16,7 @@ import (
 )
 
 // Open loads a log, or creates it if the directory has none, and repairs what a crash left
-// (storage-format 6). After a clean stop it reads no data but the tail of the last segment
+// (doc/format.md 6). After a clean stop it reads no data but the tail of the last segment
 // behind its last index entry. The high watermark starts at the log start.
 //
 // The log ends where everything together proves that it did (see provenEnd). If its recovery point
@@ -299,7 +299,7 @@ func (l *Log) removeOrphans(names []string) error {
 }
 
 // leftovers are the files of a directory whose names say that something was under way when
-// the log stopped (storage-format 6.3).
+// the log stopped (doc/format.md 6.3).
 type leftovers struct {
 	names                   []string // all names, sorted
 	deleted, cleaned, swaps []string

@@ -17,7 +17,7 @@ import (
 )
 
 // A producer snapshot is the file OFFSET.snapshot, where OFFSET is the first offset that
-// it does not cover (storage-format 6.4). Integers are big-endian.
+// it does not cover (doc/format.md 6.4). Integers are big-endian.
 //
 //	0         2        6       10
 //	+---------+--------+-------+--------------------

@@ -17,7 +17,7 @@ const batchesKept = 5
 
 // A ProducerState knows what idempotent and transactional producers wrote: enough to
 // recognise a retried batch, a gap, a fenced producer, and where open transactions begin.
-// (Kafka class ProducerStateManager; storage-format 5.3.) It is a plain data structure:
+// (Kafka class ProducerStateManager; doc/format.md 5.3.) It is a plain data structure:
 // the owner, a Log, guards it with its mutex and gives it time as an argument.
 type ProducerState struct {
 	producers map[int64]*producer

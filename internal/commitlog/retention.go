@@ -11,7 +11,7 @@ type stretch struct {
 }
 
 // expired returns how many of the oldest segments the log must give up, and the first
-// rule that said so. Rules run in Kafka's order (storage-format 5.8) and each stops at
+// rule that said so. Rules run in Kafka's order (doc/format.md 5.8) and each stops at
 // the first segment that it keeps. No segment goes that reaches above the high watermark,
 // nor an empty active one.
 func expired(segments []stretch, c *Config, logStart, highWatermark int64, now time.Time) (count int, reason string) {

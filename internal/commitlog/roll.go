@@ -23,7 +23,7 @@ type rollQuestion struct {
 	maxSegmentSize int64
 }
 
-// mustRoll answers with the reason, or "" for no. (storage-format 4.3.) An empty segment
+// mustRoll answers with the reason, or "" for no. (doc/format.md 4.3.) An empty segment
 // stays unless the offsets do not fit: a new one would be no better.
 func (q rollQuestion) mustRoll() string {
 	switch delta := q.last - q.base; {

@@ -93,7 +93,7 @@ func parseEndpoints(key string, items []string) ([]Listener, error) {
 		}
 		for _, other := range listeners {
 			if other.Name == l.Name {
-				return nil, fmt.Errorf("%s: listener %s is there twice: want each name once", key, l.Name)
+				return nil, fmt.Errorf("%s: duplicate listener %s: want each name once", key, l.Name)
 			}
 			if key == "listeners" && l.Port != 0 && other.Port == l.Port && (other.Host == l.Host || other.Host == "" || l.Host == "") {
 				return nil, fmt.Errorf("%s: listeners %s and %s share port %d: want each port once", key, other.Name, l.Name, l.Port)

@@ -44,7 +44,7 @@ func TestListenerErrors(t *testing.T) {
 	f("listeners=localhost:9092", `listeners: "localhost:9092": want NAME://host:port`)
 	f("listeners=PLAINTEXT://localhost", `listeners: "PLAINTEXT://localhost": want NAME://host:port`)
 	f("listeners=PLAINTEXT://localhost:99999", `listeners: "PLAINTEXT://localhost:99999": want NAME://host:port, the port at most 65535`)
-	f("listeners=PLAINTEXT://:1,PLAINTEXT://:2", "listeners: listener PLAINTEXT is there twice: want each name once")
+	f("listeners=PLAINTEXT://:1,PLAINTEXT://:2", "listeners: duplicate listener PLAINTEXT: want each name once")
 	f("listeners=PLAINTEXT://:1,CONTROLLER://:1\ncontroller.listener.names=CONTROLLER", "listeners: listeners PLAINTEXT and CONTROLLER share port 1: want each port once")
 	f("listeners=CONTROLLER://:1\ncontroller.listener.names=CONTROLLER", "listeners=CONTROLLER://:1: want at least one listener for clients, not named by controller.listener.names")
 	f("advertised.listeners=PLAINTEXT://0.0.0.0:9092", `advertised.listeners: "PLAINTEXT://0.0.0.0:9092": clients cannot connect to that address: want a host name or address of this machine`)

@@ -80,7 +80,7 @@ func checkRegistration(img *metadata.Image, r Registration) error {
 			return refuse(InvalidRegistration, "directory id %s is reserved", dir)
 		}
 		if seen[dir] {
-			return refuse(InvalidRegistration, "directory id %s is there twice", dir)
+			return refuse(InvalidRegistration, "duplicate directory id %s", dir)
 		}
 		seen[dir] = true
 	}

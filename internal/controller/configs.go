@@ -53,7 +53,7 @@ func alterConfigs(img *metadata.Image, resources []AlterConfig, g given) ([]meta
 	}
 	for i, r := range resources {
 		if count[r.Resource] > 1 {
-			results[i] = refuse(InvalidRequest, "the resource is there twice")
+			results[i] = refuse(InvalidRequest, "duplicate resource")
 			continue
 		}
 		changed, err := alterConfig(img, r, &g.Rules)
@@ -83,7 +83,7 @@ func alterConfig(img *metadata.Image, r AlterConfig, rules *Rules) ([]metadata.R
 	}
 	for _, change := range r.Changes {
 		if touched[change.Key] {
-			return nil, refuse(InvalidRequest, "key %s is there twice", change.Key)
+			return nil, refuse(InvalidRequest, "duplicate key %s", change.Key)
 		}
 		touched[change.Key] = true
 		if err := applyChange(after, r.Resource, change, rules); err != nil {

@@ -117,7 +117,7 @@ func newTopicNames(topics []NewTopic) topicNames {
 func (n topicNames) check(img *metadata.Image, name string) error {
 	switch {
 	case n.count[name] > 1:
-		return refuse(InvalidRequest, "the topic is there twice")
+		return refuse(InvalidRequest, "duplicate topic")
 	case name == topic.ClusterMetadata:
 		return refuse(InvalidRequest, "topic %s is the broker's own and cannot be created by a client", name)
 	case img.Topic(name) != nil:

@@ -44,9 +44,9 @@ func deleteTopics(img *metadata.Image, topics []TopicRef) ([]metadata.Record, []
 		switch {
 		case t == nil:
 		case count[t.ID] > 1 && topics[i].Name != "":
-			results[i].Err = refuse(InvalidRequest, "the topic is there twice")
+			results[i].Err = refuse(InvalidRequest, "duplicate topic")
 		case count[t.ID] > 1:
-			results[i].Err = refuse(InvalidRequest, "the topic id is there twice")
+			results[i].Err = refuse(InvalidRequest, "duplicate topic id")
 		default:
 			records = append(records, &metadata.RemoveTopicRecord{TopicID: t.ID})
 		}
@@ -101,7 +101,7 @@ func createPartitions(img *metadata.Image, topics []PartitionsIncrease, g given)
 	place := newPlacer(img, rand.New(g.source()))
 	for i, t := range topics {
 		if count[t.Topic] > 1 {
-			results[i] = refuse(InvalidRequest, "the topic is there twice")
+			results[i] = refuse(InvalidRequest, "duplicate topic")
 			continue
 		}
 		added, err := addPartitions(img, t, place)

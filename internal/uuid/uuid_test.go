@@ -3,7 +3,7 @@ package uuid
 import "testing"
 
 func TestText(t *testing.T) {
-	u := UUID{7: 1, 15: 2} // storage-format.md section 11, partition.metadata
+	u := UUID{7: 1, 15: 2} // as partition.metadata of Kafka 4.4 has it
 	if got, want := u.String(), "AAAAAAAAAAEAAAAAAAAAAg"; got != want {
 		t.Errorf("String() = %q, want %q", got, want)
 	}
