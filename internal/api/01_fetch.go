@@ -30,7 +30,7 @@ type fetching struct {
 	flexible bool
 	listener string
 
-	replicaID        int32
+	follower         replica.Follower // its ID is below 0 for a consumer
 	sessionID, epoch int32
 	req              replica.FetchRequest
 	output           fetchOutput
@@ -110,9 +110,9 @@ func (f *fetching) release() {
 // last.
 func (f *fetching) read(body []byte) bool {
 	d := wire.NewDecoder(body)
-	f.replicaID = -1
+	f.follower = replica.Follower{ID: -1, BrokerEpoch: replica.NoBrokerEpoch}
 	if f.version <= 14 {
-		f.replicaID = d.Int32()
+		f.follower.ID = d.Int32()
 	}
 	f.req.MaxWait = time.Duration(d.Int32()) * time.Millisecond
 	f.req.MinBytes = int(d.Int32())
@@ -182,7 +182,7 @@ func (f *fetching) readPartition(d *wire.Decoder, p *replica.FetchPartition) {
 		p.LastFetchedEpoch = d.Int32()
 	}
 	if f.version >= 5 {
-		d.Int64() // log start of a follower
+		p.LogStart = d.Int64()
 	}
 	p.MaxBytes = int(d.Int32())
 	if f.flexible {
@@ -214,7 +214,7 @@ func (f *fetching) readTags(d *wire.Decoder) {
 		tag, value := d.Tag()
 		if tag == replicaStateTag && f.version >= 15 {
 			state := wire.NewDecoder(value)
-			f.replicaID = state.Int32()
+			f.follower.ID, f.follower.BrokerEpoch = state.Int32(), state.Int64()
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (f *fetching) open() error {
 		sessions.Close(f.sessionID)
 	}
 	if f.epoch == replica.InitialEpoch {
-		f.session = sessions.Open(f.parts, f.version >= 13, f.replicaID >= 0)
+		f.session = sessions.Open(f.parts, f.version >= 13, f.follower.ID >= 0)
 	}
 	if f.session != nil {
 		f.refs = f.session.Append(f.refs)
@@ -293,9 +293,13 @@ func (f *fetching) close() {
 	}
 }
 
-// limit applies the broker's bounds to the request's.
+// limit applies the broker's bounds to the request's. A follower sees the whole log and has no bounds but its own.
 func (f *fetching) limit() {
-	f.req.MaxBytes = min(f.req.MaxBytes, f.s.fetchMaxBytes)
+	if f.follower.ID >= 0 {
+		f.req.Follower, f.req.Isolation = &f.follower, commitlog.ReadLogEnd
+	} else {
+		f.req.MaxBytes = min(f.req.MaxBytes, f.s.fetchMaxBytes)
+	}
 	f.req.MinBytes = min(f.req.MinBytes, f.req.MaxBytes)
 }
 

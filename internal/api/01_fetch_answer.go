@@ -75,10 +75,6 @@ func (f *fetching) choose() {
 // adjust turns a result into what clients of this version may see.
 func (f *fetching) adjust(p *replica.FetchPartition) {
 	r := &p.Result
-	if f.replicaID >= 0 && r.Err == nil {
-		// This broker has no followers: the asking one does not know that yet.
-		f.refuse(r, replica.ErrNotLeaderOrFollower)
-	}
 	if f.version >= 10 || r.Err != nil {
 		return
 	}

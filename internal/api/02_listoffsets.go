@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -79,7 +80,11 @@ func (s *Server) listOffset(version int16, replicaID int32, p topic.Partition, q
 		return
 	}
 	found, err := partition.Lookup(lookup)
-	if err != nil {
+	switch {
+	case errors.Is(err, replica.ErrOffsetNotAvailable) && version < 5:
+		a.ErrorCode = kerr.LeaderNotAvailable.Code
+		return
+	case err != nil:
 		a.ErrorCode = code(err)
 		return
 	}

@@ -2,13 +2,15 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-func (s *Server) deleteRecords(_ context.Context, _ *Request, req *kmsg.DeleteRecordsRequest) (*kmsg.DeleteRecordsResponse, error) {
+func (s *Server) deleteRecords(ctx context.Context, _ *Request, req *kmsg.DeleteRecordsRequest) (*kmsg.DeleteRecordsResponse, error) {
+	deadline := time.Now().Add(time.Duration(req.TimeoutMillis) * time.Millisecond)
 	var once merged[int64]
 	for _, t := range req.Topics {
 		for _, p := range t.Partitions {
@@ -22,7 +24,7 @@ func (s *Server) deleteRecords(_ context.Context, _ *Request, req *kmsg.DeleteRe
 		for _, p := range t.partitions {
 			a := kmsg.NewDeleteRecordsResponseTopicPartition()
 			a.Partition = p.index
-			low, err := s.deleteRecordsOf(topic.Partition{Topic: t.name, Partition: p.index}, p.said)
+			low, err := s.deleteRecordsOf(ctx, topic.Partition{Topic: t.name, Partition: p.index}, p.said, deadline)
 			a.LowWatermark, a.ErrorCode = low, code(err)
 			answer.Partitions = append(answer.Partitions, a)
 		}
@@ -31,7 +33,7 @@ func (s *Server) deleteRecords(_ context.Context, _ *Request, req *kmsg.DeleteRe
 	return resp, nil
 }
 
-func (s *Server) deleteRecordsOf(p topic.Partition, offset int64) (lowWatermark int64, err error) {
+func (s *Server) deleteRecordsOf(ctx context.Context, p topic.Partition, offset int64, deadline time.Time) (lowWatermark int64, err error) {
 	if topic.IsInternal(p.Topic) {
 		return -1, errInternalTopic
 	}
@@ -39,5 +41,5 @@ func (s *Server) deleteRecordsOf(p topic.Partition, offset int64) (lowWatermark 
 	if err != nil {
 		return -1, err
 	}
-	return partition.DeleteRecords(offset)
+	return partition.DeleteRecords(ctx, offset, deadline)
 }

@@ -39,7 +39,7 @@ func (s *Server) producersOf(id topic.Partition) ([]commitlog.ProducerInfo, erro
 	if err != nil {
 		return nil, err
 	}
-	if !p.Role().Leading {
+	if !p.State().Leading {
 		return nil, replica.ErrNotLeaderOrFollower
 	}
 	log, err := p.Log()

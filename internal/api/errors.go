@@ -41,6 +41,7 @@ var codes = []struct {
 	{replica.ErrOffline, kerr.KafkaStorageError},
 	{replica.ErrFencedLeaderEpoch, kerr.FencedLeaderEpoch},
 	{replica.ErrUnknownLeaderEpoch, kerr.UnknownLeaderEpoch},
+	{replica.ErrOffsetNotAvailable, kerr.OffsetNotAvailable},
 	{replica.ErrNotEnoughReplicas, kerr.NotEnoughReplicas},
 	{replica.ErrNotEnoughReplicasAfterAppend, kerr.NotEnoughReplicasAfterAppend},
 	{replica.ErrTimedOut, kerr.RequestTimedOut},

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,7 +50,9 @@ func hasTest(t *testing.T, sources map[string]string, pkg, name string) bool {
 	t.Helper()
 	name, script, _ := strings.Cut(name, "/")
 	if script != "" {
-		if _, err := os.Stat(filepath.Join("../..", pkg, "testdata/script", script+".txtar")); err != nil {
+		found, _ := filepath.Glob(filepath.Join("../..", pkg, "testdata/*", script+"*"))
+		named := func(path string) bool { return strings.TrimSuffix(filepath.Base(path), ".txtar") == script }
+		if !slices.ContainsFunc(found, named) {
 			return false
 		}
 	}

@@ -171,7 +171,7 @@ func metadataDir(c *config.Broker) string {
 
 func (b *Broker) makeReplicas(context.Context, *config.Broker) error {
 	b.replicas = replica.NewManager(replica.Options{
-		NodeID: b.logs.NodeID(), Logs: b.logs, Logger: b.logger, OnRole: b.roleChanged,
+		NodeID: b.logs.NodeID(), Logs: b.logs, Logger: b.logger, OnChange: b.partitionChanged,
 		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
 	})
 	b.groups = group.New(b.groupOptions())
@@ -182,15 +182,15 @@ func (b *Broker) makeReplicas(context.Context, *config.Broker) error {
 	return nil
 }
 
-// roleChanged tells the coordinators what they lead.
-func (b *Broker) roleChanged(p topic.Partition, role *replica.Role) {
+// partitionChanged tells the coordinators what they lead.
+func (b *Broker) partitionChanged(p topic.Partition, s *replica.PartitionState) {
 	if p.Topic != topic.ConsumerOffsets {
 		return
 	}
-	if role.Leading {
-		b.groups.Lead(p.Partition, role.LeaderEpoch)
+	if s.Leading {
+		b.groups.Lead(p.Partition, s.LeaderEpoch)
 	} else {
-		b.groups.Resign(p.Partition, role.LeaderEpoch)
+		b.groups.Resign(p.Partition, s.LeaderEpoch)
 	}
 }
 

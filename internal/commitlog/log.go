@@ -165,6 +165,9 @@ func (l *Log) dataEndLocked() int64 { return max(l.mu.dataEnd, l.offsets.Load().
 // Config returns the configuration in force.
 func (l *Log) Config() Config { return *l.config.Load() }
 
+// MinInsyncReplicas returns min.insync.replicas as it is in force: one number of Config, for every append.
+func (l *Log) MinInsyncReplicas() int { return l.config.Load().MinInsyncReplicas }
+
 // SetConfig puts a new configuration in force, preallocation from the next segment on.
 func (l *Log) SetConfig(c Config) {
 	l.mu.Lock()

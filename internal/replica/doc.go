@@ -2,6 +2,15 @@
 // it leads, in which epoch, with which in-sync replicas; and routes appends and reads to
 // their logs. (Kafka classes ReplicaManager and Partition.)
 //
+// # What is decided and what is done
+//
+//	PartitionState   decides: pure, of what the metadata, the followers and the controller said
+//	Partition        does: the lock, the log and who waits around a PartitionState
+//	Manager          has the Partitions, as the metadata says
+//
+// What a PartitionState decides is told by the scripts in testdata/state, of any number of
+// brokers.
+//
 // # An append
 //
 //	Partition.Append -> leader? min ISR? -> commitlog.Log.AppendAsLeader
@@ -10,17 +19,22 @@
 // # A fetch
 //
 //	Manager.Fetch -> read every partition, each from one snapshot of its log
+//	              -> a follower's: its end is noted, the ISR and the high watermark move
 //	              -> too little: watch the partitions, look again, wait, read from scratch
 //
 // # Rules
 //
 //   - Leadership does not change during an append: an append holds Partition.mu for
-//     reading, a change for writing. Nobody else waits for it; fetches take no lock.
+//     reading, a change for writing. Nobody else waits for it; consumers take no lock.
 //   - The high watermark is the end of the shortest log among the in-sync replicas: with
 //     no followers, the end of our own. It stands still while there are fewer in-sync
 //     replicas than min.insync.replicas asks for, of the replicas there are (KIP-966).
+//   - An addition to the ISR counts for the high watermark from the moment it is asked for, a
+//     removal from the moment it is committed (KIP-497).
+//   - Epochs never go back: metadata that are older than what is known change nothing.
 //   - A leader epoch enters the log's epoch cache with the first batch written in it, which
 //     is on disk before that batch is acknowledged. Until then the partition itself answers
 //     questions about it, so that becoming a leader writes no file.
-//   - Look-ups of topics by name or id take no lock and allocate nothing.
+//   - Look-ups of topics by name or id take no lock and allocate nothing. What is known of
+//     followers takes memory only where there are some.
 package replica

@@ -16,8 +16,19 @@ type FetchRequest struct {
 	MinBytes  int
 	MaxBytes  int
 	Isolation commitlog.Isolation
+
+	// Follower is the broker that fetches; nil: a consumer does.
+	Follower *Follower
+	// AnyReplica lets a consumer read from a follower, up to the high watermark that that has (KIP-392).
+	AnyReplica bool
 	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
 	Output interface{ Flush() error }
+}
+
+// A Follower is a broker that fetches.
+type Follower struct {
+	ID          int32
+	BrokerEpoch int64 // its life, or NoBrokerEpoch
 }
 
 // A FetchPartition is what a fetch asks of one partition, and what it gets.
@@ -27,6 +38,7 @@ type FetchPartition struct {
 	Index   int32
 
 	Offset           int64
+	LogStart         int64 // of a follower
 	LeaderEpoch      int32 // as the client knows it, or NoEpoch
 	LastFetchedEpoch int32 // of the record before Offset, or -1
 	MaxBytes         int
@@ -60,7 +72,7 @@ func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPa
 	for _, f := range parts {
 		m.resolve(f)
 	}
-	bytes, answer := read(req, parts)
+	bytes, answer := read(req, parts, true)
 	if answer || bytes >= req.MinBytes || req.MaxWait <= 0 || len(parts) == 0 {
 		return nil
 	}
@@ -82,7 +94,7 @@ func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPa
 	defer op.Stop()
 	for reason := purgatory.Signalled; ; {
 		Release(parts)
-		bytes, answer = read(req, parts)
+		bytes, answer = read(req, parts, false)
 		if answer || bytes >= req.MinBytes || reason != purgatory.Signalled {
 			return nil
 		}
@@ -93,7 +105,7 @@ func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPa
 
 // resolve finds the partition, unless it is known and still there.
 func (m *Manager) resolve(f *FetchPartition) {
-	if f.partition != nil && !f.partition.Role().Removed {
+	if f.partition != nil && !f.partition.State().Removed {
 		return
 	}
 	var t *Topic
@@ -136,15 +148,18 @@ func Release(parts []*FetchPartition) {
 }
 
 // read reads the partitions. answer says that there is something to tell the client
-// whatever the number of bytes.
-func read(req *FetchRequest, parts []*FetchPartition) (bytes int, answer bool) {
+// whatever the number of bytes. The first time it tells the partitions where the follower is.
+func read(req *FetchRequest, parts []*FetchPartition, first bool) (bytes int, answer bool) {
 	left := req.MaxBytes
 	for _, p := range parts {
 		p.Result = FetchResult{}
 		if p.partition == nil {
 			p.Result.Err = p.unresolved
 		} else {
-			p.partition.fetch(p, req.Isolation, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0)
+			p.partition.fetch(p, req, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0)
+			if first && req.Follower != nil {
+				p.note(*req.Follower)
+			}
 		}
 		r := &p.Result
 		answer = answer || r.Err != nil || r.Diverging
@@ -155,10 +170,38 @@ func read(req *FetchRequest, parts []*FetchPartition) (bytes int, answer bool) {
 	return bytes, answer
 }
 
-// fetch reads one partition into f.Result.
-func (p *Partition) fetch(f *FetchPartition, isolation commitlog.Isolation, maxBytes int, minOne bool) {
+// note tells the partition where the follower is, unless the read says that it is elsewhere.
+func (f *FetchPartition) note(from Follower) {
 	r := &f.Result
-	log, _, err := p.leadingIn(f.LeaderEpoch)
+	if r.Err != nil || r.Diverging {
+		return
+	}
+	fetch := FollowerFetch{Follower: from, Offset: f.Offset, LogStart: f.LogStart}
+	if err := f.partition.fetched(fetch, f.LeaderEpoch, r.Read.Offsets.End); err != nil {
+		r.Read.Slice.Release()
+		*r = FetchResult{Err: err}
+	}
+}
+
+// checkFetch says why this broker does not answer a fetch.
+func (s *PartitionState) checkFetch(req *FetchRequest, epoch int32) error {
+	err := s.CheckLeader(epoch)
+	switch {
+	case err == nil && req.Follower != nil:
+		return s.CheckFollower(req.Follower.ID, epoch)
+	case err == ErrNotLeaderOrFollower && req.AnyReplica:
+		return nil
+	}
+	return err
+}
+
+// fetch reads one partition into f.Result.
+func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, minOne bool) {
+	r := &f.Result
+	log, s, err := p.hosted()
+	if err == nil {
+		err = s.checkFetch(req, f.LeaderEpoch)
+	}
 	if err == nil && f.LastFetchedEpoch >= 0 {
 		err = p.checkDivergence(log, f)
 	}
@@ -166,7 +209,7 @@ func (p *Partition) fetch(f *FetchPartition, isolation commitlog.Isolation, maxB
 		r.Err = err
 		return
 	}
-	r.Read, r.Err = log.Read(f.Offset, maxBytes, isolation, minOne)
+	r.Read, r.Err = log.Read(f.Offset, maxBytes, req.Isolation, minOne)
 	if r.Read.Slice.FirstBatchIncomplete() {
 		// A piece of a batch is of no use to anybody: the next fetch has it first.
 		r.Read.Slice.Release()
@@ -192,7 +235,7 @@ func (p *Partition) checkDivergence(log *commitlog.Log, f *FetchPartition) error
 // EndOffset answers OffsetForLeaderEpoch: the largest leader epoch up to the asked one and
 // its end; -1, -1 when the log cannot tell.
 func (p *Partition) EndOffset(clientEpoch, epoch int32) (int32, int64, error) {
-	log, _, err := p.leadingIn(clientEpoch)
+	log, _, err := p.leading(clientEpoch)
 	if err != nil {
 		return -1, -1, err
 	}

@@ -31,9 +31,9 @@ func (p *Partition) createLate(now time.Time) *commitlog.Log {
 	if err != nil {
 		return p.log.Load()
 	}
-	p.enter(log, p.role.Load())
+	p.enter(log, p.state.Load())
 	if p.log.CompareAndSwap(nil, log) {
-		p.enter(log, p.role.Load()) // which may have changed meanwhile, without a log to tell
+		p.enter(log, p.state.Load()) // which may have changed meanwhile, without a log to tell
 	}
 	return p.log.Load()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/logdir"
@@ -72,7 +73,7 @@ func (b *epochBench) start(epoch int32) {
 	}
 	b.m = NewManager(Options{
 		NodeID: testNode, Logs: b.logs,
-		LogConfig: func(string) commitlog.Config { return commitlog.DefaultConfig() }, OnRole: func(topic.Partition, *Role) {},
+		LogConfig: func(string) commitlog.Config { return commitlog.DefaultConfig() },
 	})
 	b.epoch = epoch
 	var records []metadata.Record
@@ -138,7 +139,7 @@ func (b *epochBench) write(n int, names ...string) {
 
 func (b *epochBench) delete(name string, offset int64) {
 	b.t.Helper()
-	if _, err := b.partition(name).DeleteRecords(offset); err != nil {
+	if _, err := b.partition(name).DeleteRecords(b.t.Context(), offset, time.Now()); err != nil {
 		b.t.Fatal(err)
 	}
 }

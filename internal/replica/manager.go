@@ -33,9 +33,14 @@ type Options struct {
 	LogConfig func(topicName string) commitlog.Config // settings for a log to be created
 	Logger    *slog.Logger                            // nil: no log
 
-	// OnRole, if not nil, is called after a partition's role changed, in the order of the
+	// OnChange, if not nil, is called after the metadata changed a partition's state, in the order of the
 	// metadata, from the goroutine of Apply. Coordinators load and unload by it.
-	OnRole func(p topic.Partition, role *Role)
+	OnChange func(p topic.Partition, s *PartitionState)
+
+	LagTimeMaxMs int64 // replica.lag.time.max.ms; 0: Kafka's 30 s
+	// AlterPartition asks the controller for another ISR. It must not wait; the answer is for Partition.Answered.
+	// Without it the ISR is what the metadata say.
+	AlterPartition func(p *Partition, c *ISRChange)
 }
 
 // A Manager holds the partitions of this broker. All methods may be called concurrently,
@@ -48,6 +53,7 @@ type Manager struct {
 
 	gone           TopicStats // of topics that were deleted
 	delayedFetches atomic.Int32
+	delayedDeletes atomic.Int32
 }
 
 // NewManager returns a Manager without partitions.
@@ -55,8 +61,11 @@ func NewManager(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.OnRole == nil {
-		o.OnRole = func(topic.Partition, *Role) {}
+	if o.OnChange == nil {
+		o.OnChange = func(topic.Partition, *PartitionState) {}
+	}
+	if o.LagTimeMaxMs == 0 {
+		o.LagTimeMaxMs = 30_000
 	}
 	m := &Manager{o: o}
 	m.topics.init()
@@ -139,17 +148,15 @@ func (m *Manager) deleteTopics(deleted []*metadata.Topic) (gone []*Partition) {
 
 // end tells a partition that nobody finds any more, and whoever waits for it.
 func (m *Manager) end(p *Partition) {
-	role := *p.role.Load()
-	role.Leading, role.Removed = false, true
-	p.change(&role)
-	m.o.OnRole(p.id, &role)
+	p.end()
+	m.o.OnChange(p.ID(), p.State())
 }
 
 func (m *Manager) deleteLogs(gone []*Partition) error {
 	var ids []topic.Partition
 	for _, p := range gone {
 		if p.log.Load() != nil {
-			ids = append(ids, p.id)
+			ids = append(ids, p.ID())
 		}
 	}
 	if len(ids) == 0 {
@@ -159,12 +166,12 @@ func (m *Manager) deleteLogs(gone []*Partition) error {
 }
 
 // changeTopic takes over the new and changed partitions of a topic. Everybody sees them at
-// once; then OnRole is told.
+// once; then OnChange is told.
 func (m *Manager) changeTopic(c metadata.TopicChange) error {
 	t := m.topics.findID(c.New.ID)
 	isNew := t == nil
 	if isNew {
-		t = newTopic(c.New.Name, c.New.ID)
+		t = newTopic(c.New.Name, c.New.ID, m)
 	}
 	list := t.copyPartitions(len(c.New.Partitions))
 	var changed, gone []*Partition
@@ -183,8 +190,7 @@ func (m *Manager) changeTopic(c metadata.TopicChange) error {
 			errs = append(errs, err)
 			list[i] = p
 		}
-		if role := m.roleOf(change.New); !role.equal(p.role.Load()) {
-			p.change(role)
+		if p.learn(change.New, m.o.NodeID) {
 			changed = append(changed, p)
 		}
 	}
@@ -196,30 +202,24 @@ func (m *Manager) changeTopic(c metadata.TopicChange) error {
 		m.end(p)
 	}
 	for _, p := range changed {
-		m.o.OnRole(p.id, p.role.Load())
+		m.o.OnChange(p.ID(), p.State())
 	}
 	return errors.Join(append(errs, m.deleteLogs(gone))...)
-}
-
-func (m *Manager) roleOf(mp *metadata.Partition) *Role {
-	return &Role{
-		Leading: mp.Leader == m.o.NodeID, Leader: mp.Leader, LeaderEpoch: mp.LeaderEpoch, PartitionEpoch: mp.PartitionEpoch,
-		Replicas: mp.Replicas, ISR: mp.ISR,
-	}
 }
 
 // host makes a partition with its log: the one that was loaded, or a new one. With an
 // error it has none and is offline.
 func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
-	p := &Partition{id: t.partition(i), topicID: t.ID, stats: &t.Stats}
-	if log := m.o.Logs.Log(p.id); log != nil && log.TopicID() == t.ID {
+	p := &Partition{topic: t, index: i}
+	id := p.ID()
+	if log := m.o.Logs.Log(id); log != nil && log.TopicID() == t.ID {
 		p.log.Store(log)
 		return p, nil
 	}
 	dir, _ := mp.Directory(m.o.NodeID)
 	isNew := mp.PartitionEpoch == 0
 	create := func() (*commitlog.Log, error) {
-		return m.o.Logs.Create(p.id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
+		return m.o.Logs.Create(id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
 	}
 	log, err := create()
 	switch fault := vfs.FaultOf(err); {

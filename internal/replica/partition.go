@@ -2,24 +2,23 @@ package replica
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/purgatory"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
 )
 
-// A Partition is our replica of a partition. All methods may be called concurrently.
+// A Partition is our replica of a partition: the shell around a PartitionState and a log. All methods may be called
+// concurrently.
 type Partition struct {
-	id      topic.Partition
-	topicID uuid.UUID
-	stats   *TopicStats
+	topic *Topic
+	index int32
 	// log is nil when its directory was offline when the partition came. A move to another
 	// directory replaces it, with mu held for writing.
 	log atomic.Pointer[commitlog.Log]
@@ -27,43 +26,36 @@ type Partition struct {
 	// anybody sees the partition.
 	late *lateLog
 
-	// mu is held for reading across an append, and for writing while role changes. It comes
-	// before the log's mutex.
-	mu   sync.RWMutex
-	role atomic.Pointer[Role]
+	// mu is held for reading across an append and while a follower's fetch is taken in, and for writing while state
+	// changes but for a pending ISR. It comes before the log's mutex.
+	mu    sync.RWMutex
+	state atomic.Pointer[PartitionState]
+
+	// followers guards what state knows of the followers, and a pending ISR. It comes after mu and before the log's
+	// mutex.
+	followers sync.Mutex
 
 	fetches  purgatory.List // woken by what readers can see more of
-	produces purgatory.List // woken by the high watermark
-}
-
-// A Role is what the metadata says about a partition, from the view of this broker. It is
-// immutable.
-type Role struct {
-	Leading        bool // this broker is the leader
-	Removed        bool // this broker has no replica any more
-	Leader         int32
-	LeaderEpoch    int32
-	PartitionEpoch int32
-	Replicas, ISR  []int32
+	produces purgatory.List // woken by the high watermark, and by the low one
 }
 
 // ID returns the partition's topic and number.
-func (p *Partition) ID() topic.Partition { return p.id }
+func (p *Partition) ID() topic.Partition { return p.topic.partition(p.index) }
 
 // TopicID returns the id of the partition's topic.
-func (p *Partition) TopicID() uuid.UUID { return p.topicID }
+func (p *Partition) TopicID() uuid.UUID { return p.topic.ID }
 
 // Stats returns what is counted for the partition's topic.
-func (p *Partition) Stats() *TopicStats { return p.stats }
+func (p *Partition) Stats() *TopicStats { return &p.topic.Stats }
 
-// Role returns the present role.
-func (p *Partition) Role() *Role { return p.role.Load() }
+// State returns the present state.
+func (p *Partition) State() *PartitionState { return p.state.Load() }
 
 // Log returns the partition's log, or an error that matches ErrOffline or
 // commitlog.ErrStorage.
 func (p *Partition) Log() (*commitlog.Log, error) {
 	log := p.log.Load()
-	if log == nil && p.late != nil && !p.role.Load().Removed {
+	if log == nil && p.late != nil && !p.state.Load().Removed {
 		log = p.createLate(time.Now())
 	}
 	if log == nil {
@@ -78,51 +70,40 @@ func (p *Partition) Log() (*commitlog.Log, error) {
 // Waiting returns how many fetches wait for the partition.
 func (p *Partition) Waiting() int { return p.fetches.Len() }
 
-// leading returns the log and the role if this broker leads.
-func (p *Partition) leading() (*commitlog.Log, *Role, error) {
-	role := p.role.Load()
-	if role.Removed {
-		return nil, role, ErrUnknownTopicOrPartition
+// hosted returns the log and the state if this broker has a replica that can be used.
+func (p *Partition) hosted() (*commitlog.Log, *PartitionState, error) {
+	s := p.state.Load()
+	if s.Removed {
+		return nil, s, ErrUnknownTopicOrPartition
 	}
 	log, err := p.Log()
-	if err == nil && !role.Leading {
-		err = ErrNotLeaderOrFollower
-	}
-	return log, role, err
+	return log, s, err
 }
 
-// NoEpoch as a client's leader epoch means that it knows none: nothing is checked.
-const NoEpoch int32 = -1
-
-// checkEpoch compares the leader epoch that a client knows with ours.
-func (r *Role) checkEpoch(epoch int32) error {
-	switch {
-	case epoch == NoEpoch || epoch == r.LeaderEpoch:
-		return nil
-	case epoch < r.LeaderEpoch:
-		return ErrFencedLeaderEpoch
+// leading is hosted if this broker leads, in the epoch that a client knows.
+func (p *Partition) leading(epoch int32) (*commitlog.Log, *PartitionState, error) {
+	log, s, err := p.hosted()
+	if err == nil {
+		err = s.CheckLeader(epoch)
 	}
-	return ErrUnknownLeaderEpoch
+	return log, s, err
 }
 
-// leadingIn is leading with a check of the client's leader epoch. An epoch that differs is
-// reported first: it says more.
-func (p *Partition) leadingIn(epoch int32) (*commitlog.Log, *Role, error) {
-	log, role, err := p.leading()
-	if err == nil || errors.Is(err, ErrNotLeaderOrFollower) {
-		if epochErr := role.checkEpoch(epoch); epochErr != nil {
-			err = epochErr
-		}
+// view is what s decides by now, if o is what the log looks like.
+func (p *Partition) view(s *PartitionState, log *commitlog.Log, o *commitlog.Offsets) View {
+	if s.leadership != nil {
+		return p.wideView(log, o)
 	}
-	return log, role, err
+	return View{MinISR: log.MinInsyncReplicas(), LogStart: o.LogStart, HW: o.HighWatermark, End: o.End}
 }
 
-// inSync reports whether enough replicas are in sync for acks=all.
-func (r *Role) inSync(log *commitlog.Log) bool {
-	if len(r.ISR) >= len(r.Replicas) {
-		return true
+// wideView is what a state with followers decides by.
+func (p *Partition) wideView(log *commitlog.Log, o *commitlog.Offsets) View {
+	m := p.topic.manager
+	return View{
+		NowMs: time.Now().UnixMilli(), LagTimeMaxMs: m.o.LagTimeMaxMs, Brokers: m.Image(),
+		MinISR: log.MinInsyncReplicas(), LogStart: o.LogStart, HW: o.HighWatermark, End: o.End,
 	}
-	return len(r.ISR) >= min(log.Config().MinInsyncReplicas, len(r.Replicas))
 }
 
 // AppendOptions say who appends and what for.
@@ -138,8 +119,9 @@ type AppendOptions struct {
 func (p *Partition) Append(set []byte, o AppendOptions) (commitlog.AppendInfo, error) {
 	info, moved, err := p.append(set, o)
 	if err == nil && !info.Duplicate {
-		p.stats.Add(MessagesIn, info.Count)
-		p.stats.Add(BytesIn, len(set))
+		stats := p.Stats()
+		stats.Add(MessagesIn, info.Count)
+		stats.Add(BytesIn, len(set))
 	}
 	switch {
 	case err != nil || !moved:
@@ -152,37 +134,42 @@ func (p *Partition) Append(set []byte, o AppendOptions) (commitlog.AppendInfo, e
 	return info, err
 }
 
-func (p *Partition) append(set []byte, o AppendOptions) (info commitlog.AppendInfo, moved bool, err error) {
+// append reports whether somebody may see more than before.
+func (p *Partition) append(set []byte, o AppendOptions) (info commitlog.AppendInfo, more bool, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	log, role, err := p.leadingIn(o.LeaderEpoch)
-	switch {
-	case err != nil:
-		return info, false, err
-	case o.AllInSync && !role.inSync(log):
-		return info, false, ErrNotEnoughReplicas
+	log, s, err := p.hosted()
+	if err == nil {
+		err = s.CheckAppend(o.LeaderEpoch, o.AllInSync, log.MinInsyncReplicas())
 	}
-	info, err = log.AppendAsLeader(set, role.LeaderEpoch, commitlog.AppendOptions{Origin: o.Origin, TransactionVersion: o.TransactionVersion})
 	if err != nil {
 		return info, false, err
 	}
-	return info, p.advance(log, role), nil
+	info, err = log.AppendAsLeader(set, s.LeaderEpoch, commitlog.AppendOptions{Origin: o.Origin, TransactionVersion: o.TransactionVersion})
+	if err != nil {
+		return info, false, err
+	}
+	moved := p.advance(log, s)
+	return info, moved || s.leadership != nil, nil // followers see the log end
 }
 
 // IsCold reports whether the next append waits for the disk: it is the first one in an epoch of the
 // leader, or of all.
 func (p *Partition) IsCold() bool {
-	log, role := p.log.Load(), p.role.Load()
-	return log != nil && role.Leading && log.IsCold(role.LeaderEpoch)
+	log, s := p.log.Load(), p.state.Load()
+	return log != nil && s.Leading && log.IsCold(s.LeaderEpoch)
 }
 
-// advance moves the high watermark as far as the in-sync replicas are, and reports whether
-// it moved.
-func (p *Partition) advance(log *commitlog.Log, role *Role) bool {
-	if len(role.ISR) != 1 || !role.inSync(log) {
-		return false // with followers, their fetches move it
+// advance moves the high watermark as far as s lets it, and reports whether it moved.
+func (p *Partition) advance(log *commitlog.Log, s *PartitionState) bool {
+	if s.leadership != nil {
+		p.followers.Lock()
+		defer p.followers.Unlock()
+		s = p.state.Load() // whose ISR may be about to grow
 	}
-	return log.IncrementHighWatermark(log.Offsets().End)
+	v := p.view(s, log, log.Offsets())
+	hw, moves := s.HighWatermark(&v)
+	return moves && log.IncrementHighWatermark(hw)
 }
 
 func (p *Partition) wakeAll() {
@@ -193,23 +180,23 @@ func (p *Partition) wakeAll() {
 // Committed reports whether the records below offset are on all in-sync replicas. With
 // done false it is too early to tell.
 func (p *Partition) Committed(offset int64) (done bool, err error) {
-	log, role, err := p.leading()
+	log, s, err := p.hosted()
 	if err != nil {
 		return true, err
 	}
-	if log.Offsets().HighWatermark < offset {
-		return false, nil
-	}
-	if !role.inSync(log) {
-		return true, ErrNotEnoughReplicasAfterAppend
-	}
-	return true, nil
+	v := p.view(s, log, log.Offsets())
+	return s.CheckCommitted(offset, &v)
 }
 
 // AwaitCommitted waits until Committed is done, until the deadline or the end of ctx; the
 // last two are ErrTimedOut.
 func (p *Partition) AwaitCommitted(ctx context.Context, offset int64, deadline time.Time) error {
-	if done, err := p.Committed(offset); done {
+	return p.await(ctx, deadline, func() (bool, error) { return p.Committed(offset) })
+}
+
+// await waits until done says so. It looks again whenever a watermark moves or the state changes.
+func (p *Partition) await(ctx context.Context, deadline time.Time, done func() (bool, error)) error {
+	if ok, err := done(); ok {
 		return err
 	}
 	op := purgatory.New()
@@ -217,7 +204,7 @@ func (p *Partition) AwaitCommitted(ctx context.Context, offset int64, deadline t
 	op.Watch(&p.produces)
 	defer op.Stop()
 	for {
-		if done, err := p.Committed(offset); done {
+		if ok, err := done(); ok {
 			return err
 		}
 		if op.Wait(ctx, deadline) != purgatory.Signalled {
@@ -226,28 +213,50 @@ func (p *Partition) AwaitCommitted(ctx context.Context, offset int64, deadline t
 	}
 }
 
-// change gives the partition its role in a new image of the metadata, unless it has a later
-// one.
-func (p *Partition) change(role *Role) {
+// learn takes over new metadata, and reports whether they change anything. In an epoch that
+// is not later than ours they do not.
+func (p *Partition) learn(mp *metadata.Partition, local int32) bool {
+	return p.change(func(s *PartitionState) *PartitionState {
+		var v View
+		if log := p.log.Load(); log != nil {
+			v = p.wideView(log, log.Offsets())
+		}
+		return s.Next(mp, local, &v)
+	})
+}
+
+// end says that this broker has no replica any more.
+func (p *Partition) end() {
+	p.change(func(s *PartitionState) *PartitionState {
+		next := *s
+		next.Leading, next.Removed, next.Pending, next.leadership = false, true, nil, nil
+		return &next
+	})
+}
+
+// change replaces the state while nothing is appended, and reports whether it is another one.
+func (p *Partition) change(next func(*PartitionState) *PartitionState) bool {
 	p.mu.Lock()
-	old := p.role.Load()
-	if old != nil && !role.Removed && role.PartitionEpoch < old.PartitionEpoch {
+	old := p.state.Load()
+	s := next(old)
+	if s == old {
 		p.mu.Unlock()
-		return
+		return false
 	}
-	p.enter(p.log.Load(), role)
-	p.role.Store(role)
-	if log, _, err := p.leading(); err == nil {
-		p.advance(log, role)
+	p.enter(p.log.Load(), s)
+	p.state.Store(s)
+	if log, s, err := p.leading(NoEpoch); err == nil {
+		p.advance(log, s)
 	}
 	p.mu.Unlock()
 	p.wakeAll()
+	return true
 }
 
 // enter tells the log in which epoch this broker leads, before anybody asks it as the leader.
-func (p *Partition) enter(log *commitlog.Log, role *Role) {
-	if log != nil && role != nil && role.Leading {
-		log.EnterEpoch(role.LeaderEpoch)
+func (p *Partition) enter(log *commitlog.Log, s *PartitionState) {
+	if log != nil && s != nil && s.Leading {
+		log.EnterEpoch(s.LeaderEpoch)
 	}
 }
 
@@ -258,15 +267,8 @@ func (p *Partition) Exchange(exchange func() (*commitlog.Log, error)) error {
 	defer p.mu.Unlock()
 	log, err := exchange()
 	if log != nil {
-		p.enter(log, p.role.Load())
+		p.enter(log, p.state.Load())
 		p.log.Store(log)
 	}
 	return err
-}
-
-// equal reports whether two roles say the same.
-func (r *Role) equal(o *Role) bool {
-	return o != nil && r.Leading == o.Leading && r.Removed == o.Removed && r.Leader == o.Leader &&
-		r.LeaderEpoch == o.LeaderEpoch && r.PartitionEpoch == o.PartitionEpoch &&
-		slices.Equal(r.Replicas, o.Replicas) && slices.Equal(r.ISR, o.ISR)
 }

@@ -28,7 +28,7 @@ type bench struct {
 	*Manager
 	t     *testing.T
 	img   *metadata.Image
-	roles []string // what OnRole was told
+	roles []string // what OnChange was told
 }
 
 func newBench(t *testing.T, change func(*commitlog.Config)) *bench {
@@ -51,7 +51,7 @@ func newBench(t *testing.T, change func(*commitlog.Config)) *bench {
 	b.Manager = NewManager(Options{
 		NodeID: testNode, Logs: logs,
 		LogConfig: func(string) commitlog.Config { return logConfig },
-		OnRole: func(p topic.Partition, r *Role) {
+		OnChange: func(p topic.Partition, r *PartitionState) {
 			b.roles = append(b.roles, fmt.Sprintf("%v leading=%t removed=%t epoch=%d", p, r.Leading, r.Removed, r.LeaderEpoch))
 		},
 	})

@@ -249,7 +249,8 @@ func (s *Session) Update(f *FetchPartition) {
 		s.push(own)
 		s.count++
 	}
-	own.Offset, own.LeaderEpoch, own.LastFetchedEpoch, own.MaxBytes = f.Offset, f.LeaderEpoch, f.LastFetchedEpoch, f.MaxBytes
+	own.Offset, own.LogStart, own.MaxBytes = f.Offset, f.LogStart, f.MaxBytes
+	own.LeaderEpoch, own.LastFetchedEpoch = f.LeaderEpoch, f.LastFetchedEpoch
 }
 
 // Forget removes a partition.

@@ -61,5 +61,5 @@ func (m *Manager) DelayedFetches() int { return int(m.delayedFetches.Load()) }
 // partition.
 func (m *Manager) DelayedProduces() (n int) {
 	m.Partitions(func(p *Partition) { n += p.produces.Len() })
-	return n
+	return max(0, n-int(m.delayedDeletes.Load())) // which wait on the same lists
 }

@@ -17,6 +17,7 @@ type Topic struct {
 	ID    uuid.UUID
 	Stats TopicStats
 
+	manager    *Manager
 	partitions atomic.Pointer[[]*Partition] // by number; nil for those that are elsewhere
 }
 
@@ -62,8 +63,8 @@ func (ts *topics) findID(id uuid.UUID) *Topic {
 	return nil
 }
 
-func newTopic(name string, id uuid.UUID) *Topic {
-	t := &Topic{Name: name, ID: id}
+func newTopic(name string, id uuid.UUID, m *Manager) *Topic {
+	t := &Topic{Name: name, ID: id, manager: m}
 	t.partitions.Store(&[]*Partition{})
 	return t
 }

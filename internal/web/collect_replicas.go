@@ -42,25 +42,25 @@ var (
 // A replicaState is what the samples of a hosted partition are made of.
 type replicaState struct {
 	partition    topic.Partition
-	role         *replica.Role
+	state        *replica.PartitionState
 	minISR       int
 	offline      bool
 	waitingFetch int
 }
 
 func (s *replicaState) underReplicated() bool {
-	return s.role.Leading && len(s.role.ISR) < len(s.role.Replicas)
+	return s.state.Leading && len(s.state.ISR) < len(s.state.Replicas())
 }
 
-func (s *replicaState) underMinISR() bool { return s.role.Leading && len(s.role.ISR) < s.minISR }
+func (s *replicaState) underMinISR() bool { return s.state.Leading && len(s.state.ISR) < s.minISR }
 
-func (s *replicaState) atMinISR() bool { return s.role.Leading && len(s.role.ISR) == s.minISR }
+func (s *replicaState) atMinISR() bool { return s.state.Leading && len(s.state.ISR) == s.minISR }
 
 func stateOf(p *replica.Partition) replicaState {
-	s := replicaState{partition: p.ID(), role: p.Role(), waitingFetch: p.Waiting()}
+	s := replicaState{partition: p.ID(), state: p.State(), waitingFetch: p.Waiting()}
 	log, err := p.Log()
 	if s.offline = err != nil; !s.offline {
-		s.minISR = min(log.Config().MinInsyncReplicas, len(s.role.Replicas))
+		s.minISR = min(log.Config().MinInsyncReplicas, len(s.state.Replicas()))
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func writeReplicaCounts(w *metrics.Writer, states []replicaState) {
 		w.Single(f, n)
 	}
 	w.Single(partitionCount, int64(len(states)))
-	count(leaderCount, func(s *replicaState) bool { return s.role.Leading })
+	count(leaderCount, func(s *replicaState) bool { return s.state.Leading })
 	count(offlineReplicas, func(s *replicaState) bool { return s.offline })
 	count(underReplicated, (*replicaState).underReplicated)
 	count(underMinISR, (*replicaState).underMinISR)
@@ -101,13 +101,13 @@ func writeReplicaCounts(w *metrics.Writer, states []replicaState) {
 func writePartitions(w *metrics.Writer, states []replicaState) {
 	each := eachOf(w, states, func(s *replicaState) []string { return partitionLabels(s.partition) })
 	led := func(s *replicaState, list []int32) int64 {
-		if !s.role.Leading {
+		if !s.state.Leading {
 			return 0
 		}
 		return int64(len(list))
 	}
-	each(partitionReplicas, func(s *replicaState) int64 { return led(s, s.role.Replicas) })
-	each(partitionISR, func(s *replicaState) int64 { return led(s, s.role.ISR) })
+	each(partitionReplicas, func(s *replicaState) int64 { return led(s, s.state.Replicas()) })
+	each(partitionISR, func(s *replicaState) int64 { return led(s, s.state.ISR) })
 	each(partitionUnderReplicated, func(s *replicaState) int64 { return number(s.underReplicated()) })
 	each(partitionUnderMinISR, func(s *replicaState) int64 { return number(s.underMinISR()) })
 	each(partitionAtMinISR, func(s *replicaState) int64 { return number(s.atMinISR()) })
