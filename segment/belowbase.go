@@ -8,6 +8,9 @@ const below = 2
 // FirstBelowBase counts the good batches at the beginning of the file that begin below the base offset,
 // two at most. There are none in a file that has its own name.
 func (s *Segment) FirstBelowBase() (count int, err error) {
+	if s.base == 0 {
+		return 0, nil
+	}
 	f, err := s.log.acquire()
 	if err != nil {
 		return 0, err

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -29,21 +28,31 @@ const (
 // Name returns the name of a segment's file: the base offset with at least 20 digits, the
 // kind, and a suffix or "".
 func Name(base int64, kind Kind, suffix string) string {
-	return fmt.Sprintf("%020d%s%s", base, kind, suffix)
+	digits := nameDigits(base)
+	return string(digits[:]) + string(kind) + suffix
+}
+
+// nameDigits writes a base offset with 20 digits. A start makes names by the ten thousand.
+func nameDigits(base int64) (digits [20]byte) {
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = '0' + byte(base%10)
+		base /= 10
+	}
+	return digits
 }
 
 // ParseName takes a file name apart. As in Kafka, the base offset is all before the first
 // dot. ok is false for names that are no segment's: producer snapshots, checkpoints.
 func ParseName(name string) (base int64, kind Kind, suffix string, ok bool) {
-	digits, rest, found := strings.Cut(name, ".")
-	if !found {
+	dot := strings.IndexByte(name, '.')
+	if dot <= 0 || name[0] < '0' || name[0] > '9' { // an error of ParseUint is a copy of the name
 		return 0, "", "", false
 	}
-	n, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
+	n, err := strconv.ParseUint(name[:dot], 10, 63) // which takes no sign
 	if err != nil {
 		return 0, "", "", false
 	}
-	rest = "." + rest
+	rest := name[dot:]
 	for _, kind := range kinds {
 		suffix, found := strings.CutPrefix(rest, string(kind))
 		if found && (suffix == "" || suffix[0] == '.') {

@@ -92,6 +92,7 @@ type Segment struct {
 		storedTxns  int  // entries of .txnindex, once it has been read
 		txnUnsynced bool // .txnindex needs a sync
 		txnHeld     bool // .txnindex is left alone while a new one is made
+		noTxnFile   bool // there is no .txnindex
 	}
 
 	// flushing is held by Flush. Lock order: flushing, then index.
@@ -133,7 +134,7 @@ func unknownMax(base int64) maxTimestamp { return maxTimestamp{timestamp: -1, of
 
 func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
 	s := &Segment{fs: fsys, base: base, cfg: cfg.withDefaults()}
-	s.path.dir, s.path.suffix = dir, s.cfg.Suffix
+	s.path.dir, s.path.suffix = filepath.Clean(dir), s.cfg.Suffix
 	s.log.cache, s.log.opener = s.cfg.Files, s.openLog
 	return s
 }
@@ -171,7 +172,7 @@ func (s *Segment) begin(now time.Time) {
 	s.txns.Store(newTable[AbortedTxn](nil))
 	s.txnsProven.Store(true)
 	s.txnsComplete.Store(true)
-	s.index.owned, s.index.bare = true, true
+	s.index.owned, s.index.bare, s.index.noTxnFile = true, true, true
 	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
 	s.healing.proven = true
 	s.dirty.Store(true)
@@ -289,7 +290,8 @@ func (s *Segment) Path(kind Kind) string {
 }
 
 func (s *Segment) pathLocked(kind Kind) string {
-	return filepath.Join(s.path.dir, Name(s.base, kind, s.path.suffix))
+	digits := nameDigits(s.base)
+	return s.path.dir + string(filepath.Separator) + string(digits[:]) + string(kind) + s.path.suffix
 }
 
 func (s *Segment) openFile(kind Kind, flag int) (vfs.File, error) {

@@ -113,6 +113,8 @@ func TestNames(t *testing.T) {
 	f("00000000000000000005.log", 5, LogFile, "", true)
 	f("00000000000000000005.log.cleaned", 5, LogFile, CleanedSuffix, true)
 	f("09223372036854775807.timeindex.swap", math.MaxInt64, TimeIndexFile, SwapSuffix, true)
+	f("00000001099511627776.index", 1<<40, IndexFile, "", true)
+	f("partition.metadata", 0, "", "", false)
 	f("00000000000000000042.index.deleted", 42, IndexFile, DeletedSuffix, true)
 	f("00000000000000000042.txnindex", 42, TxnIndexFile, "", true)
 	f("7.log", 7, LogFile, "", true)

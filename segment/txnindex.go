@@ -68,6 +68,7 @@ func (s *Segment) storeTxnsLocked() (err error) {
 	if txns == nil || s.index.txnHeld || len(txns.view()) == s.index.storedTxns {
 		return nil
 	}
+	s.index.noTxnFile = false
 	f, err := s.openFile(TxnIndexFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
@@ -105,6 +106,24 @@ func (s *Segment) Aborted(fetchOffset, upper int64) (list []AbortedTxn, done boo
 	return list, done, nil
 }
 
+// NoteNoTxnIndex says that there is no .txnindex file, so that nobody looks for it in vain. Most
+// segments have none.
+func (s *Segment) NoteNoTxnIndex() {
+	s.index.Lock()
+	defer s.index.Unlock()
+	s.index.noTxnFile = true
+}
+
+// openTxnsLocked opens the .txnindex file. A missing one is looked for once.
+func (s *Segment) openTxnsLocked(flag int) (vfs.File, error) {
+	if s.index.noTxnFile {
+		return nil, fs.ErrNotExist
+	}
+	f, err := s.openFile(TxnIndexFile, flag)
+	s.index.noTxnFile = errors.Is(err, fs.ErrNotExist)
+	return f, err
+}
+
 func (s *Segment) loadTxns() (*table[AbortedTxn], error) {
 	if t := s.txns.Load(); t != nil {
 		return t, nil
@@ -138,7 +157,7 @@ func (s *Segment) StoredAborted() ([]AbortedTxn, TxnIndexState, error) {
 }
 
 func (s *Segment) storedAborted() (list []AbortedTxn, state TxnIndexState, err error) {
-	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	f, err := s.openTxnsLocked(os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, TxnIndexMissing, nil
 	}
@@ -186,7 +205,7 @@ func (s *Segment) loadTxnsLocked() (*table[AbortedTxn], error) {
 
 // readTxns reads all whole entries; fewer bytes than an entry at the end are ignored.
 func (s *Segment) readTxns() ([]AbortedTxn, error) {
-	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	f, err := s.openTxnsLocked(os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -311,6 +330,7 @@ func (s *Segment) replaceTxnsLocked(list []AbortedTxn) error {
 	for _, a := range list {
 		b = a.append(b)
 	}
+	s.index.noTxnFile = false
 	err := vfs.WriteFileAtomic(s.fs, s.Path(TxnIndexFile), b)
 	switch {
 	case err == nil:
@@ -323,7 +343,7 @@ func (s *Segment) replaceTxnsLocked(list []AbortedTxn) error {
 
 func (s *Segment) trimTxnFile(size int64) (err error) {
 	var f vfs.File
-	f, err = s.openFile(TxnIndexFile, os.O_RDWR)
+	f, err = s.openTxnsLocked(os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -7,6 +7,26 @@ import (
 	"testing"
 )
 
+// A missing file is looked for once, and found when it is made.
+func TestNoTxnIndex(t *testing.T) {
+	m := newFS(t)
+	create(t, m, 100, smallConfig())
+	s, err := Open(m, testDir, 100, smallConfig())
+	must(t, err)
+	s.NoteNoTxnIndex()
+	want := func(count int, state TxnIndexState) {
+		t.Helper()
+		if list, got, err := s.StoredAborted(); len(list) != count || got != state || err != nil {
+			t.Errorf("got %v, %v, %v, want %d entries, %v", list, got, err, count, state)
+		}
+	}
+	want(0, TxnIndexMissing)
+	must(t, s.AppendAborted(AbortedTxn{1, 90, 105, 103}))
+	want(1, TxnIndexWhole)
+	must(t, s.ReplaceAborted([]AbortedTxn{{1, 90, 105, 103}, {2, 103, 110, 111}}))
+	want(2, TxnIndexWhole)
+}
+
 func TestAborted(t *testing.T) {
 	m := newFS(t)
 	s := create(t, m, 100, smallConfig())

@@ -57,7 +57,9 @@ func (s *Segment) ProveTxns(begins func(producerID, offset int64) (bool, error))
 
 // wholeTxns looks for a part of an entry at the end of the file, which a clean stop does not leave.
 func (s *Segment) wholeTxns() error {
-	f, err := s.openFile(TxnIndexFile, os.O_RDONLY)
+	s.index.Lock()
+	defer s.index.Unlock()
+	f, err := s.openTxnsLocked(os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
