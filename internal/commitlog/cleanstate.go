@@ -67,7 +67,7 @@ func fileStateOf(name string) (f fileState, counts, ok bool) {
 	case name == checkpoint.PartitionMetadataFile:
 		return fileState{kind: metadataFile}, true, true
 	case strings.HasSuffix(name, segment.DeletedSuffix), strings.HasSuffix(name, segment.CleanedSuffix),
-		strings.HasSuffix(name, segment.SwapSuffix), name == checkpoint.Losses:
+		strings.HasSuffix(name, segment.SwapSuffix), name == checkpoint.Losses, name == checkpoint.TransactionsFile:
 		return f, false, false
 	}
 	if base, kind, suffix, ok := segment.ParseName(name); ok {
@@ -185,10 +185,13 @@ func (l *Log) loadClean(o *Options) (ok bool, err error) {
 			l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, f.offset)
 		}
 	}
-	l.topicID.Store(&s.topicID)
+	r.watch()
+	id, epochs := s.topicID, s.epochs // pointers into the state would keep all of it
+	l.topicID.Store(&id)
 	l.epochs = newEpochCache(l.fs, filepath.Join(o.Dir, checkpoint.LeaderEpochs))
-	l.epochs.entries.Store(&s.epochs)
+	l.epochs.entries.Store(&epochs)
 	l.epochs.dirty.Store(false)
+	l.lost.Store(nothingLost) // the directory is as it was: the file would not have been forgotten
 	r.producers = newProducerState(s.end)
 	if s.producers {
 		if r.producers, err = l.replayProducers(r.segments, max(o.LogStartOffset, r.segments[0].BaseOffset()), s.end); err != nil {

@@ -64,7 +64,8 @@ func newLog(o Options) *Log {
 	}
 	l.flush.done.L = &l.flush.mu
 	l.mu.snapshots = snapshots{fs: o.FS, dir: o.Dir}
-	l.config.Store(&o.Config)
+	config := o.Config // a pointer into the Options would keep all of them
+	l.config.Store(&config)
 	return l
 }
 
@@ -77,7 +78,10 @@ func (l *Log) load(o Options) error {
 		return err
 	}
 	l.newDir.Store(!o.Clean) // after a kill nobody knows whether its name is durable
-	if err := l.loadMetadata(o.Dir, o.TopicID); err != nil {
+	if !left.has(checkpoint.TransactionsFile) {
+		l.lost.Store(nothingLost)
+	}
+	if err := l.loadMetadata(&o); err != nil {
 		return err
 	}
 	if err := left.finishSwaps(l.fs, o.Dir); err != nil {
@@ -128,6 +132,7 @@ func (l *Log) create(o Options) error {
 		return err
 	}
 	l.newDir.Store(true)
+	l.lost.Store(nothingLost)
 	id := o.TopicID
 	l.topicID.Store(&id)
 	l.metadataPending.Store(!id.IsZero())
@@ -196,7 +201,7 @@ func (l *Log) start(r *recovery) error {
 		}
 		r.segments = append(r.segments, s)
 	} else {
-		r.watch()
+		r.guardAll()
 		l.startSegmentLocked(c)
 	}
 	active := r.segments[len(r.segments)-1]
@@ -224,13 +229,19 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 			return nil, nil, err
 		}
 	}
-	var bases []int64
+	var bases, aborts []int64 // of .log and .txnindex files
 	l.mu.snapshots.offsets, l.mu.snapshots.doubted, l.mu.unsynced = nil, nil, nil
 	for _, name := range names {
-		if base, kind, suffix, ok := segment.ParseName(name); ok && kind == segment.LogFile && suffix == "" {
+		base, kind, suffix, ok := segment.ParseName(name)
+		switch {
+		case ok && suffix == "" && kind == segment.LogFile:
 			bases = append(bases, base)
-		} else if offset, ok := parseSnapshotName(name); ok {
-			l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, offset)
+		case ok && suffix == "" && kind == segment.TxnIndexFile:
+			aborts = append(aborts, base)
+		case !ok:
+			if offset, ok := parseSnapshotName(name); ok {
+				l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, offset)
+			}
 		}
 	}
 	slices.Sort(bases)
@@ -246,6 +257,9 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 	for i, base := range bases {
 		if segments[i], err = segment.Open(l.fs, dir, base, c); err != nil {
 			return nil, nil, err
+		}
+		if !slices.Contains(aborts, base) {
+			segments[i].NoteNoTxnIndex()
 		}
 	}
 	return segments, orphans, nil
@@ -363,13 +377,17 @@ func (left *leftovers) has(name string) bool {
 	return found
 }
 
-// unindexed returns the bases of .log files that had no .index file.
-func (left *leftovers) unindexed() map[int64]bool {
-	bases := make(map[int64]bool)
+// unindexed returns the bases of .log files that had no .index file, which comes before them.
+func (left *leftovers) unindexed() (bases []int64) {
+	indexed := int64(-1)
 	for _, name := range left.names {
 		base, kind, suffix, ok := segment.ParseName(name)
-		if ok && kind == segment.LogFile && suffix == "" && !left.has(segment.Name(base, segment.IndexFile, "")) && !left.explain(base) {
-			bases[base] = true
+		switch {
+		case !ok || suffix != "":
+		case kind == segment.IndexFile:
+			indexed = base
+		case kind == segment.LogFile && base != indexed && !left.explain(base):
+			bases = append(bases, base)
 		}
 	}
 	return bases

@@ -24,7 +24,9 @@ type Options struct {
 	Dir       string // the partition's directory; created if missing
 	Partition topic.Partition
 	TopicID   uuid.UUID // zero: whatever partition.metadata says
-	Config    Config
+	// TopicIDRead says that TopicID was read from partition.metadata a moment ago.
+	TopicIDRead bool
+	Config      Config
 
 	// RecoveryPoint, HighWatermark and LogStartOffset are what the checkpoints of the log
 	// directory say, 0 if they say nothing. If Dir is missing the log begins behind them.
@@ -220,8 +222,13 @@ func (l *Log) syncMetadata() error {
 
 // loadMetadata compares the topic id on disk with the given one. (KAFKA-16814: logs of
 // old brokers have none and get one.)
-func (l *Log) loadMetadata(dir string, id uuid.UUID) error {
-	m, err := checkpoint.ReadPartitionMetadata(l.fs, filepath.Join(dir, checkpoint.PartitionMetadataFile))
+func (l *Log) loadMetadata(o *Options) error {
+	id := o.TopicID
+	if o.TopicIDRead {
+		l.topicID.Store(&id)
+		return nil
+	}
+	m, err := checkpoint.ReadPartitionMetadata(l.fs, filepath.Join(o.Dir, checkpoint.PartitionMetadataFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		l.metadataPending.Store(!id.IsZero())
@@ -233,7 +240,7 @@ func (l *Log) loadMetadata(dir string, id uuid.UUID) error {
 	case id.IsZero():
 		id = m.TopicID
 	case id != m.TopicID:
-		return fmt.Errorf("%v: %w: %v in %s, want %v", l.partition, ErrInconsistentTopicID, m.TopicID, dir, id)
+		return fmt.Errorf("%v: %w: %v in %s, want %v", l.partition, ErrInconsistentTopicID, m.TopicID, o.Dir, id)
 	}
 	l.topicID.Store(&id)
 	return nil

@@ -37,6 +37,9 @@ type lostTxns struct {
 	sound bool // false: the file is damaged, and nobody knows what it said
 }
 
+// nothingLost is what a log says that has no such file.
+var nothingLost = &lostTxns{sound: true}
+
 // find returns what is said of a transaction, if it is listed.
 func (t *lostTxns) find(u UndecidedTxn) (checkpoint.TransactionOutcome, bool) {
 	if i := t.index(u.ProducerID, u.FirstOffset); i >= 0 && t.list[i].EndOffset >= u.EndOffset {

@@ -1,9 +1,10 @@
 package commitlog
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 // Names in a partition's directory, besides those of package segment and of checkpoint.
@@ -19,7 +20,7 @@ const (
 	DeleteDirSuffix = "-delete"
 )
 
-func snapshotName(offset int64) string { return fmt.Sprintf("%020d%s", offset, snapshotSuffix) }
+func snapshotName(offset int64) string { return segment.Name(offset, "", snapshotSuffix) }
 
 // parseSnapshotName returns the offset in the name of a producer snapshot.
 func parseSnapshotName(name string) (int64, bool) {

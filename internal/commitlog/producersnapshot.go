@@ -83,7 +83,7 @@ func decodeSnapshot(b []byte, end int64) (*ProducerState, error) {
 		if s.producers[p.id] != nil {
 			return nil, fmt.Errorf("producer %d is listed twice", p.id)
 		}
-		s.producers[p.id] = p
+		s.put(p)
 		if p.txn.offset >= 0 {
 			s.insertOpen(p)
 		}

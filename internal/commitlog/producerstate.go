@@ -20,7 +20,7 @@ const batchesKept = 5
 // (Kafka class ProducerStateManager; doc/format.md 5.3.) It is a plain data structure:
 // the owner, a Log, guards it with its mutex and gives it time as an argument.
 type ProducerState struct {
-	producers map[int64]*producer
+	producers map[int64]*producer // nil until there is one: most logs of a broker have none
 
 	// open holds the producers with an open transaction, by first offset.
 	open []*producer
@@ -81,7 +81,14 @@ type ProducerInfo struct {
 }
 
 func newProducerState(end int64) *ProducerState {
-	return &ProducerState{producers: make(map[int64]*producer), end: end}
+	return &ProducerState{end: end}
+}
+
+func (s *ProducerState) put(p *producer) {
+	if s.producers == nil {
+		s.producers = make(map[int64]*producer)
+	}
+	s.producers[p.id] = p
 }
 
 func (b producerBatch) firstSequence() int32 {
@@ -195,7 +202,7 @@ func (s *ProducerState) apply(b record.Batch, m endTxn, at position) (CompletedT
 	p := s.producers[b.ProducerID()]
 	if p == nil {
 		p = &producer{id: b.ProducerID(), epoch: b.ProducerEpoch(), coordinatorEpoch: -1, txn: noPosition}
-		s.producers[p.id] = p
+		s.put(p)
 	}
 	s.endLost(b.BaseOffset())
 	p.setEpoch(b.ProducerEpoch())

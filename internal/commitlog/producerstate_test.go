@@ -192,7 +192,7 @@ func TestSnapshotVectors(t *testing.T) {
 	s := newProducerState(105)
 	p := &producer{id: 4000, epoch: 3, coordinatorEpoch: 2, lastTimestamp: 1_700_000_000_000, txn: position{offset: 100}}
 	p.add(producerBatch{lastSequence: 19, offsetDelta: 2, lastOffset: 104, timestamp: p.lastTimestamp})
-	s.producers[p.id] = p
+	s.put(p)
 	s.insertOpen(p)
 	f(s, "00010ab1918e000000010000000000000fa00003000000130000000000000068000000020000018bcfe56800000000020000000000000064")
 
@@ -214,7 +214,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 	f.Add(s.encode())
 	p := &producer{id: 1, txn: position{offset: 3}}
 	p.add(producerBatch{1, 1, 8, 5})
-	s.producers[1] = p
+	s.put(p)
 	f.Add(s.encode())
 	f.Add([]byte{0, 1, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -236,7 +236,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 func TestSnapshotIsReproducible(t *testing.T) {
 	s := newProducerState(0)
 	for id := range int64(50) {
-		s.producers[id] = &producer{id: id}
+		s.put(&producer{id: id})
 	}
 	first := s.encode()
 	for range 10 {

@@ -115,7 +115,7 @@ func (r *recovery) putAside(foreign []*segment.Segment) error {
 func (r *recovery) dropCopies() error {
 	var copies []*segment.Segment
 	for i, s := range r.segments {
-		unindexed := r.unindexed[s.BaseOffset()]
+		unindexed := slices.Contains(r.unindexed, s.BaseOffset())
 		if s.Size() == 0 || !unindexed && i < len(r.segments)-1 {
 			continue
 		}

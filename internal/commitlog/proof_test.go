@@ -258,6 +258,24 @@ func TestDamagedLosses(t *testing.T) {
 	wantSix(t, o)
 }
 
+// A log that has something noted is looked at again after a clean stop, not known by heart.
+func TestNotesAreNoCleanState(t *testing.T) {
+	for _, name := range []string{"", checkpoint.Losses, checkpoint.TransactionsFile} {
+		mem := vfs.NewMem()
+		o := threeSegments(t, mem)
+		l, err := Open(o)
+		must(t, err)
+		must(t, l.Close())
+		if name != "" {
+			must(t, vfs.WriteFileAtomic(mem, dir+name, []byte("0\n0\n")))
+		}
+		s, err := l.CleanState()
+		if must(t, err); (s != nil) != (name == "") {
+			t.Errorf("with %q: %v", name, s)
+		}
+	}
+}
+
 // An epoch that began where nothing was written stands for no loss, as the log ends there.
 func TestIdleEpochIsNoLoss(t *testing.T) {
 	for _, clean := range []bool{true, false} {

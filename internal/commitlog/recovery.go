@@ -22,12 +22,13 @@ type recovery struct {
 	claims [witnesses]int64 // of the log end
 	absent []absentFile     // .log files that were there
 	// unindexed has the bases of .log files that have no .index file.
-	unindexed map[int64]bool
+	unindexed []int64
 	losses    losses
 	front     int64 // base of a segment that has to be made in front of the others, or -1
 	begins    bool  // a segment has to be made at the end
 	tail      bool  // the last segment ends with bad bytes, which stay
 	bad       bool  // the last segment that was checked ends with bad bytes
+	longer    bool  // indexes lead beyond its last batch
 
 	recovered int64                // base of the first segment that was checked, or -1
 	made      []segment.AbortedTxn // by the markers of the segment that is being checked
@@ -39,9 +40,7 @@ type recovery struct {
 }
 
 func (r *recovery) run() error {
-	for _, s := range r.segments {
-		s.OnDamage(r.log.noteDamage)
-	}
+	r.watch()
 	r.front, r.begins, r.recovered = -1, false, -1
 	if err := r.dropCopies(); err != nil {
 		return err
@@ -171,11 +170,16 @@ func (r *recovery) leaveBadTail() error {
 
 func (r *recovery) last() *segment.Segment { return r.segments[len(r.segments)-1] }
 
-// watch turns quarantine on. What recovery has not read is proven when it is read.
+// watch makes the log hear of damage.
 func (r *recovery) watch() {
+	found := r.log.noteDamage
 	for _, s := range r.segments {
-		s.OnDamage(r.log.noteDamage)
+		s.OnDamage(found)
 	}
+}
+
+// guardAll turns quarantine on. What recovery has not read is proven when it is read.
+func (r *recovery) guardAll() {
 	r.guard(len(r.segments) - 1)
 	if r.clean {
 		r.last().Guard(r.end)

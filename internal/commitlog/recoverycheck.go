@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -84,17 +85,11 @@ func (r *recovery) noteGap(i int) {
 // torn tail was cut.
 func (r *recovery) recoverNext(i int, count *recoveryCount) (wellEnded, torn bool, err error) {
 	l, s, size := r.log, r.segments[i], r.segments[i].Size()
-	position, offset := int64(-1), int64(-1)
-	if i == len(r.segments)-1 {
-		if position, offset, err = s.Indexed(); err != nil {
-			return false, false, err
-		}
-	}
 	cut, err := r.recoverSegment(i, count)
 	if err != nil {
 		return false, false, err
 	}
-	wellEnded = cut == 0 && !r.bad && s.Size() > 0 && position < s.Size() && offset < r.end
+	wellEnded = cut == 0 && !r.bad && s.Size() > 0 && !r.longer
 	count.endSegment(size)
 	l.mu.unsynced = append(l.mu.unsynced, s)
 	if cut == 0 {
@@ -103,6 +98,18 @@ func (r *recovery) recoverNext(i int, count *recoveryCount) (wellEnded, torn boo
 	l.bytesCut.Add(cut)
 	l.logger.Warn("torn tail is cut", "partition", l.partition, "segment", s.BaseOffset(), "bytes", cut, "end", r.end)
 	return wellEnded, true, s.Flush() // a second crash must not bring back what was cut, behind new records
+}
+
+// wasLonger reports whether the index files of segment i, which ends with the batch that was read last,
+// lead beyond that. Nobody asks where nothing claims that the log had come further: see provenEnd.
+func (r *recovery) wasLonger(i int) (bool, error) {
+	s := r.segments[i]
+	e := r.evidence(r.end, false)
+	if i+1 < len(r.segments) || slices.Max(e.claims[:]) <= r.end {
+		return false, nil
+	}
+	position, offset, err := s.Indexed()
+	return position >= s.Size() || offset >= r.end, err
 }
 
 // settle seals all segments but the active one, and writes what the producers did.
@@ -149,10 +156,11 @@ func (r *recovery) isHole(i int) bool {
 // recoverSegment checks segment i and moves the end behind what is good of it.
 func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err error) {
 	l, s, bound := r.log, r.segments[i], int64(math.MaxInt64)
+	size := s.Size()
 	if i+1 < len(r.segments) {
 		bound = r.segments[i+1].BaseOffset()
 	}
-	r.end, r.tail, r.bad = max(r.end, s.BaseOffset()), false, false
+	r.end, r.tail, r.bad, r.longer = max(r.end, s.BaseOffset()), false, false, false
 	if err := r.snapshotAt(s.BaseOffset()); err != nil {
 		return 0, err
 	}
@@ -174,6 +182,11 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		}
 		r.end = b.NextOffset()
 		r.producers.end = max(r.producers.end, r.end)
+		if found.Position+int64(b.Size()) == size { // its indexes are made anew behind it
+			if r.longer, err = r.wasLonger(i); err != nil {
+				return err
+			}
+		}
 		return count.read(found.Position)
 	}, bound, func(first int64) (int64, bool, error) { return r.tailEnd(i, first) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {

@@ -110,10 +110,10 @@ func takeAborted(segments []*segment.Segment, i int, known map[int64]segment.Abo
 // copy returns a copy that knows no places in files.
 func (s *ProducerState) copy() *ProducerState {
 	c := newProducerState(s.end)
-	for id, p := range s.producers {
+	for _, p := range s.producers {
 		other := *p
 		other.txn = position{offset: p.txn.offset}
-		c.producers[id] = &other
+		c.put(&other)
 		if other.txn.offset >= 0 {
 			c.insertOpen(&other)
 		}

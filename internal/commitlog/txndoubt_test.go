@@ -541,7 +541,7 @@ func TestLostIsNotTheNext(t *testing.T) {
 		t.Helper()
 		s := newProducerState(157)
 		p := &producer{id: 1, txn: position{offset: first}}
-		s.producers[1] = p
+		s.put(p)
 		s.insertOpen(p)
 		s.lost = &lostTxns{list: []checkpoint.LostTransaction{{ProducerID: 1, FirstOffset: 129, EndOffset: 153}}}
 		if s.endLost(157); s.isOpen(1, first) != wantOpen {
@@ -636,7 +636,7 @@ func TestEndLost(t *testing.T) {
 		s := newProducerState(10)
 		p := &producer{id: 1, txn: position{offset: 2}}
 		p.add(producerBatch{lastOffset: last})
-		s.producers[1] = p
+		s.put(p)
 		s.insertOpen(p)
 		s.lost = (&lostTxns{}).with(UndecidedTxn{1, 2, 5}, checkpoint.Undecided)
 		s.endLost(10)
