@@ -111,6 +111,36 @@ func TestCleanState(t *testing.T) {
 	}, true)
 }
 
+// After a kill a start looks at the files of a healthy partition, not for those that only damage makes.
+func TestOpenedAfterKill(t *testing.T) {
+	fsys := vfs.NewMem()
+	c := testConfig(fsys, "/a")
+	m := mustLoad(t, c)
+	mustAppend(t, mustCreate(t, m, orders0), 5)
+	if err := m.unlockAll(); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	fsys.SetHook(func(op vfs.Op) error {
+		if op.Kind == vfs.OpOpen || op.Kind == vfs.OpReadDir {
+			count[path.Base(op.Name)]++
+		}
+		return nil
+	})
+	mustLoad(t, c)
+	fsys.SetHook(nil)
+	for _, name := range []string{checkpoint.TransactionsFile, checkpoint.Losses, "00000000000000000000.txnindex"} {
+		if count[name] > 0 {
+			t.Errorf("%s is looked for %d times", name, count[name])
+		}
+	}
+	for _, name := range []string{"orders-0", checkpoint.PartitionMetadataFile, checkpoint.LeaderEpochs, "00000000000000000000.log", "00000000000000000000.index", "00000000000000000000.timeindex"} {
+		if count[name] != 1 {
+			t.Errorf("%s is opened %d times, want 1", name, count[name])
+		}
+	}
+}
+
 func flip(t *testing.T, fsys *vfs.Mem, name string, at int) {
 	t.Helper()
 	b, err := vfs.ReadFile(fsys, name, 1<<20)

@@ -1,6 +1,9 @@
 package logdir
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // errands are what logs want done soon: syncing what a roll sealed, writing the topic id of
 // a new log. A few goroutines do them, which live while there are any: thousands of logs
@@ -13,6 +16,12 @@ type errands struct {
 }
 
 const errandWorkers = 4
+
+// Chores are what logs ask a manager to do: one method value for all of them instead of one each.
+type chores struct {
+	later func(delay time.Duration, remove func()) // deleteLater
+	soon  func(task func())                        // errand
+}
 
 // errand queues a task and returns at once.
 func (m *Manager) errand(task func()) {

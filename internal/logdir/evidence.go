@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -71,6 +72,7 @@ func (m *Manager) lookInto(d *dir) error {
 	if err != nil {
 		return err
 	}
+	var forgotten []*FoundPartition
 	for i := range found.live {
 		at := &found.live[i]
 		_, at.Accepted = accepted[at.Partition]
@@ -81,10 +83,25 @@ func (m *Manager) lookInto(d *dir) error {
 			}
 			continue
 		}
-		m.readTopicID(at)
+		forgotten = append(forgotten, at)
 	}
+	m.readTopicIDs(forgotten)
 	d.listing, d.found.Partitions = found, found.live
 	return nil
+}
+
+// readTopicIDs reads the ids of many partitions, with as many threads as load their logs.
+func (m *Manager) readTopicIDs(list []*FoundPartition) {
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(int(m.live.recoveryThreads.Load()), len(list)) {
+		readers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+				m.readTopicID(list[i])
+			}
+		})
+	}
+	readers.Wait()
 }
 
 // readTopicID reads the id of a partition's topic. What is wrong with the disk, loading will find

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -269,10 +270,10 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 // is parked. An error takes the directory offline.
 func (l *loading) loadLog(d *dir, at FoundPartition) error {
 	m, p := l.m, at.Partition
-	if kept, err := l.meetFate(d, at); !kept {
+	if kept, err := l.meetFate(d, &at); !kept {
 		return err
 	}
-	log, err := l.open(d, p, uuid.Zero)
+	log, err := l.open(d, at)
 	if err == nil && at.remembered && log.TopicID() != at.TopicID { // its file has changed since the stop
 		m.readTopicID(&at)
 		at.Changed = true
@@ -280,7 +281,7 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 	}
 	if err == nil && log.TopicID().IsZero() && l.o.TopicID != nil {
 		if err = log.Close(); err == nil {
-			log, err = l.open(d, p, l.o.TopicID(p.Topic))
+			log, err = l.openAs(d, p, l.o.TopicID(p.Topic))
 		}
 	}
 	if errors.Is(err, commitlog.ErrStopped) {
@@ -306,33 +307,48 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 }
 
 // meetFate does what is decided about a partition, and reports whether it is to be loaded.
-func (l *loading) meetFate(d *dir, at FoundPartition) (kept bool, err error) {
+func (l *loading) meetFate(d *dir, at *FoundPartition) (kept bool, err error) {
 	if l.o.Fate == nil {
 		return true, nil
 	}
-	switch decision := l.o.Fate(at); decision.Fate {
+	switch decision := l.o.Fate(*at); decision.Fate {
 	case Heal:
 		l.m.logger.Warn("topic id of a partition was damaged, and is written anew", "dir", at.Path, "id", decision.TopicID, "found", at.TopicID, "reason", decision.Reason)
-		return true, checkpoint.WritePartitionMetadata(l.m.cfg.FS, filepath.Join(at.Path, checkpoint.PartitionMetadataFile), decision.TopicID)
+		if err := checkpoint.WritePartitionMetadata(l.m.cfg.FS, filepath.Join(at.Path, checkpoint.PartitionMetadataFile), decision.TopicID); err != nil {
+			l.m.logger.Warn("topic id is not written, the next start will try again", "dir", at.Path, "err", err)
+		}
+		l.m.readTopicID(at)
 	case LeaveAlone:
 		l.m.logger.Error("partition is left alone, and not served", "dir", at.Path, "reason", decision.Reason)
 		d.park(at.Partition, at.Path, fmt.Errorf("%w: %s", ErrLeftAlone, decision.Reason))
 		return false, nil
 	case PutAside:
-		return false, l.putAside(d, at, decision.Reason)
+		return false, l.putAside(d, *at, decision.Reason)
 	}
 	return true, nil
 }
 
-// open opens a log as the checkpoints and the marker say. A zero id is whatever the log's
-// directory says.
-func (l *loading) open(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
+// open opens a log as the checkpoints and the marker say, of the topic that its directory says.
+func (l *loading) open(d *dir, at FoundPartition) (*commitlog.Log, error) {
+	o := l.options(d, at.Partition, uuid.Zero)
+	if o.TopicIDRead = at.IDErr == nil && !at.remembered; o.TopicIDRead {
+		o.TopicID = at.TopicID
+	}
+	return l.m.openLog(o)
+}
+
+// openAs is open for a log whose directory does not say it.
+func (l *loading) openAs(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
+	return l.m.openLog(l.options(d, p, id))
+}
+
+func (l *loading) options(d *dir, p topic.Partition, id uuid.UUID) commitlog.Options {
 	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
 	d.prove(&o, p)
 	if o.Clean = d.isClean(p); o.Clean {
 		o.CleanState = d.cleanState(p)
 	}
-	return l.m.openLog(o)
+	return o
 }
 
 // isDamage reports whether the bytes of a log are wrong, not the disk. What a log can bound by itself
@@ -386,8 +402,8 @@ func (m *Manager) logOptions(d *dir, p topic.Partition, id uuid.UUID, c commitlo
 		Now:                  m.cfg.Now,
 		Logger:               m.logger,
 		Recovery:             &d.meter.recovery,
-		DeleteLater:          m.deleteLater,
-		Background:           m.errand,
+		DeleteLater:          m.ofLogs.later,
+		Background:           m.ofLogs.soon,
 		Disk:                 &d.disk,
 		OnFailure:            func(err error) { m.logFailed(d, p, err) },
 	}
@@ -425,6 +441,10 @@ func (l *loading) finish(d *dir, found listing) error {
 	d.mu.Lock()
 	d.mu.loaded = true
 	d.mu.states = nil
+	d.mu.parked = shrunk(d.mu.parked) // all are in it when loading begins
+	for k := range d.mu.found {
+		d.mu.found[k] = shrunk(d.mu.found[k])
+	}
 	for _, p := range d.mu.found.partitions() {
 		if _, ok := d.mu.parked[p]; ok || d.mu.missing[p] {
 			continue
@@ -444,6 +464,13 @@ func (l *loading) finish(d *dir, found listing) error {
 		return nil
 	}
 	return l.m.writeCheckpoints(d, recoveryPoints, logStarts, highWatermarks)
+}
+
+// shrunk returns a copy of a map that does not keep the room that it once needed.
+func shrunk[V any](m map[topic.Partition]V) map[topic.Partition]V {
+	small := make(map[topic.Partition]V, len(m))
+	maps.Copy(small, m)
+	return small
 }
 
 // isGone reports whether a partition of which a directory has nothing but entries in checkpoints

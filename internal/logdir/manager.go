@@ -34,6 +34,7 @@ type Manager struct {
 	progress      progress
 	deletions     deletions
 	errands       errands
+	ofLogs        chores
 	ailing        ailing
 	shortage      atomic.Pointer[error] // why Load cannot go on, though the disks are well
 	mover         mover

@@ -20,6 +20,7 @@ func Open(cfg Config) (*Manager, error) {
 	m.mu.logs = make(map[topic.Partition]entry)
 	m.mu.futures = make(map[topic.Partition]entry)
 	m.preferred = make(map[topic.Partition]*dir)
+	m.ofLogs = chores{m.deleteLater, m.errand}
 	m.mover.init()
 	m.ailing.init()
 	m.deletions.added = make(chan struct{}, 1)
