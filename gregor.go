@@ -16,11 +16,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/gregor-kafka/gregor/internal/broker"
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Defaults of Options.
@@ -46,6 +49,21 @@ type Options struct {
 	PutAsideStrays      bool // rename every partition that the metadata does not know to -stray
 
 	Logger *slog.Logger // nil for silence
+
+	// The machine that the broker runs on; nil is this one. On another file system there is no socket
+	// for gregor's own commands.
+	FS      vfs.FS
+	Network Network
+}
+
+// A Network is how a broker and its clients reach each other. Listen and Dial are those of
+// net.ListenConfig and net.Dialer, LookupNetIP that of net.Resolver.
+type Network interface {
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// Name is what others call this machine.
+	Name() (string, error)
 }
 
 // A Broker is running until Close. Its methods may be called from any goroutine.
@@ -61,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: o.Logger})
+	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: o.Logger, World: broker.World{FS: o.FS, Network: o.Network}})
 	if err != nil {
 		return nil, err
 	}

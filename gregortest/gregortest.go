@@ -1,11 +1,22 @@
-// Package gregortest runs a real Kafka broker inside a Go test: on a free port, with its
-// data in the test's temporary directory, stopped and removed with the test.
+// Package gregortest runs real Kafka brokers inside a Go test.
+//
+// NewBroker starts one on a free port, with its data in the test's temporary directory, stopped and
+// removed with the test:
 //
 //	func TestOrders(t *testing.T) {
 //		b := gregortest.NewBroker(t)
 //		client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
 //		...
 //	}
+//
+// NewCluster starts brokers on disks and a network in memory. They can be killed, their disks can
+// crash, and in a bubble of testing/synctest all of it goes by the bubble's time: a test of a client
+// that has to survive a night of failures takes milliseconds. Clients reach such brokers with
+// kgo.Dialer(cluster.Dial).
+//
+// The zstd encoders and decoders of a process are shared and stay in the bubble that used them first:
+// topics and producers of tests in several bubbles should use another compression, as clients do by
+// default.
 package gregortest
 
 import (
@@ -38,12 +49,8 @@ func DataDir(dir string) Option {
 // is 0 here unless an option sets it.
 func NewBroker(tb testing.TB, options ...Option) *gregor.Broker {
 	tb.Helper()
-	o := gregor.Options{
-		DataDir: tb.TempDir(),
-		Listen:  "127.0.0.1:0",
-		Set:     []string{"group.initial.rebalance.delay.ms=0"},
-		Logger:  slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
+	o := defaults(tb)
+	o.DataDir, o.Listen = tb.TempDir(), "127.0.0.1:0"
 	for _, option := range options {
 		option(&o)
 	}
@@ -52,11 +59,23 @@ func NewBroker(tb testing.TB, options ...Option) *gregor.Broker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if err := b.Close(ctx); err != nil {
+		if err := closeBroker(b); err != nil {
 			tb.Error(err)
 		}
 	})
 	return b
+}
+
+// defaults are what all brokers of tests have.
+func defaults(tb testing.TB) gregor.Options {
+	return gregor.Options{
+		Set:    []string{"group.initial.rebalance.delay.ms=0"},
+		Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+func closeBroker(b *gregor.Broker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return b.Close(ctx)
 }

@@ -33,12 +33,18 @@ type Network interface {
 	Name() (string, error)
 }
 
+// descriptorsElsewhere are more than a broker needs that takes none of the host's.
+const descriptorsElsewhere = 1 << 20
+
 func (w World) complete() World {
-	if w.Network == nil {
-		w.Network = HostNetwork{}
-	}
 	if w.Descriptors == nil {
 		w.Descriptors = hostDescriptors
+		if w.FS != nil && w.Network != nil {
+			w.Descriptors = func() (int, error) { return descriptorsElsewhere, nil }
+		}
+	}
+	if w.Network == nil {
+		w.Network = hostNetwork{}
 	}
 	return w
 }
@@ -51,26 +57,26 @@ func (w World) fileSystem(giveBack func()) vfs.FS {
 	return vfs.OnShortage(w.FS, giveBack)
 }
 
-// HostNetwork is the network of the host.
-type HostNetwork struct{}
+// hostNetwork is the network of the host.
+type hostNetwork struct{}
 
 // Listen implements Network.
-func (HostNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+func (hostNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, network, address)
 }
 
 // Dial implements Network.
-func (HostNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (hostNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
 // LookupNetIP implements Network.
-func (HostNetwork) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+func (hostNetwork) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, network, host)
 }
 
 // Name implements Network.
-func (HostNetwork) Name() (string, error) { return os.Hostname() }
+func (hostNetwork) Name() (string, error) { return os.Hostname() }
 
 // hostDescriptors raises the limit of open files as far as the process may, and returns it. (Go's
 // runtime raises it too, for programs that are made with os.)

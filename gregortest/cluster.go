@@ -1,0 +1,167 @@
+package gregortest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gregor-kafka/gregor"
+	"github.com/gregor-kafka/gregor/internal/memnet"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A Cluster is brokers in memory: each has a disk and a place on a network that are nobody else's, so
+// that it can be killed, and its disk can crash, without harm to anything outside. In a bubble of
+// testing/synctest all of it goes by the bubble's time.
+type Cluster struct {
+	network memnet.Network
+	clients *memnet.Host
+	nodes   []*Node
+}
+
+// NewCluster starts n brokers, which live as long as the test. The options are those of every broker;
+// DataDir is a path on its own disk. There are no clusters of several brokers yet.
+func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
+	tb.Helper()
+	if n != 1 {
+		tb.Fatalf("gregortest.NewCluster: %d brokers: gregor cannot run a cluster of several brokers yet", n)
+	}
+	c := &Cluster{}
+	c.clients = c.network.AddHost("clients")
+	for id := 1; id <= n; id++ {
+		b := &Node{tb: tb, host: c.network.AddHost(fmt.Sprintf("broker%d", id)), disk: vfs.NewMem()}
+		b.options = append([]Option{DataDir("/data"), Set(fmt.Sprintf("node.id=%d", id))}, options...)
+		c.nodes = append(c.nodes, b)
+		b.Start()
+		tb.Cleanup(b.Stop)
+	}
+	return c
+}
+
+// Node returns a broker by its node id; the first is 1.
+func (c *Cluster) Node(id int) *Node { return c.nodes[id-1] }
+
+// Addrs are the host:port of all brokers, for kgo.SeedBrokers.
+func (c *Cluster) Addrs() []string {
+	var list []string
+	for _, b := range c.nodes {
+		list = append(list, b.addr())
+	}
+	return list
+}
+
+// Dial connects to a broker; clients need it, since nobody else reaches the cluster's network. It is
+// for kgo.Dialer.
+func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.clients.Dial(ctx, network, address)
+}
+
+// A Node is a broker of a Cluster with its machine. Its methods are for one goroutine at a time.
+type Node struct {
+	tb      testing.TB
+	host    *memnet.Host
+	options []Option
+
+	disk    *vfs.Mem // as the process uses it that runs, or would run
+	process *process // nil: none runs
+}
+
+// A process is one run of a broker.
+type process struct {
+	*gregor.Broker
+	killed atomic.Bool // nobody is interested in what it logs
+}
+
+// listenPort is that of every node.
+const listenPort = "9092"
+
+func (n *Node) addr() string {
+	name, _ := n.host.Name()
+	return net.JoinHostPort(name, listenPort)
+}
+
+// Broker returns the broker that runs, or nil.
+func (n *Node) Broker() *gregor.Broker {
+	if n.process == nil {
+		return nil
+	}
+	return n.process.Broker
+}
+
+// Disk is what the broker keeps its data on. After Kill and Crash it is another one.
+func (n *Node) Disk() *vfs.Mem { return n.disk }
+
+// Start starts the broker with what is on the disk, and fails the test when it does not start.
+func (n *Node) Start() {
+	n.tb.Helper()
+	if n.process != nil {
+		n.tb.Fatal("gregortest: the broker runs already")
+	}
+	p := &process{}
+	o := defaults(n.tb)
+	o.Logger = slog.New(&processLog{Handler: o.Logger.Handler(), killed: &p.killed})
+	o.FS, o.Network, o.Listen = n.disk, n.host, n.addr()
+	for _, option := range n.options {
+		option(&o)
+	}
+	b, err := gregor.Start(n.tb.Context(), o)
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	p.Broker = b
+	n.process = p
+}
+
+// Stop stops the broker cleanly, if it runs.
+func (n *Node) Stop() {
+	n.tb.Helper()
+	if n.process == nil {
+		return
+	}
+	if err := closeBroker(n.process.Broker); err != nil {
+		n.tb.Error(err)
+	}
+	n.process = nil
+}
+
+// Kill ends the broker, if it runs, as SIGKILL does: connections break, nothing more is written, and what was written
+// stays for the next start.
+func (n *Node) Kill() {
+	if n.process == nil {
+		return
+	}
+	n.process.killed.Store(true)
+	n.disk = n.disk.Kill()
+	n.host.Kill()
+	_ = closeBroker(n.process.Broker) // ends its goroutines; it reaches neither disk nor clients
+	n.process = nil
+}
+
+// Crash ends the broker as a loss of power does: of what was not flushed the disk keeps what rng picks, or
+// nothing if rng is nil. (vfs.Mem.CrashClone)
+func (n *Node) Crash(rng *rand.Rand) {
+	n.Kill()
+	n.disk = n.disk.CrashClone(rng)
+}
+
+// A processLog is silent once its process was killed.
+type processLog struct {
+	slog.Handler
+	killed *atomic.Bool
+}
+
+func (l *processLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return !l.killed.Load() && l.Handler.Enabled(ctx, level)
+}
+
+func (l *processLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &processLog{l.Handler.WithAttrs(attrs), l.killed}
+}
+
+func (l *processLog) WithGroup(name string) slog.Handler {
+	return &processLog{l.Handler.WithGroup(name), l.killed}
+}

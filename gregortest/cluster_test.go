@@ -1,0 +1,257 @@
+package gregortest_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/gregor-kafka/gregor/gregortest"
+	"github.com/gregor-kafka/gregor/record"
+)
+
+// connectTo returns a client of a cluster.
+func connectTo(t testing.TB, c *gregortest.Cluster, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(c.Addrs()...), kgo.Dialer(c.Dial), kgo.MetadataMinAge(10*time.Millisecond), kgo.MaxVersions(versions))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// versions are those that clients use: topics have names in all of them.
+var versions = func() *kversion.Versions {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(int16(kmsg.Fetch), 12)
+	return v
+}()
+
+// createIn creates a topic of one partition; configs are pairs of key and value.
+func createIn(t testing.TB, c *gregortest.Cluster, topic string, configs ...string) {
+	t.Helper()
+	set := map[string]*string{}
+	for i := 0; i < len(configs); i += 2 {
+		set[configs[i]] = &configs[i+1]
+	}
+	if _, err := kadm.NewClient(connectTo(t, c)).CreateTopic(t.Context(), 1, 1, set, topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func produceTo(t testing.TB, c *gregortest.Cluster, topic string, values ...string) {
+	t.Helper()
+	client := connectTo(t, c, kgo.DefaultProduceTopic(topic))
+	defer client.Close()
+	for _, v := range values {
+		if err := client.ProduceSync(t.Context(), kgo.StringRecord(v)).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// contentOf reads all of a topic of one partition, past what is in quarantine.
+func contentOf(t testing.TB, c *gregortest.Cluster, topic string) []string {
+	t.Helper()
+	client := connectTo(t, c)
+	defer client.Close()
+	return readAll(t, client, topic)
+}
+
+func readAll(t testing.TB, client *kgo.Client, topic string) (values []string) {
+	t.Helper()
+	starts, err := kadm.NewClient(client).ListStartOffsets(t.Context(), topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, _ := starts.Lookup(topic, 0)
+	for offset := start.Offset; ; {
+		p := fetchAt(t, client, topic, offset)
+		if p.ErrorCode == kerr.CorruptMessage.Code {
+			offset++
+			continue
+		}
+		if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.RecordBatches) == 0 {
+			return values
+		}
+		for b, err := range record.Batches(p.RecordBatches) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range b.Records() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Offset >= offset {
+					values = append(values, string(r.Value))
+				}
+			}
+			offset = b.NextOffset()
+		}
+	}
+}
+
+// fetchAt asks once for what is at an offset.
+func fetchAt(t testing.TB, client *kgo.Client, topic string, offset int64) kmsg.FetchResponseTopicPartition {
+	t.Helper()
+	req := kmsg.NewPtrFetchRequest()
+	req.ReplicaID, req.MinBytes, req.MaxBytes, req.SessionEpoch = -1, 0, 1<<20, -1
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.FetchOffset, p.PartitionMaxBytes = offset, 1<<20
+	req.Topics = []kmsg.FetchRequestTopic{{Topic: topic, Partitions: []kmsg.FetchRequestTopicPartition{p}}}
+	resp, err := client.Broker(1).RetriableRequest(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
+}
+
+func wantContent(t testing.TB, c *gregortest.Cluster, topic string, want ...string) {
+	t.Helper()
+	if got := contentOf(t, c, topic); !slices.Equal(got, want) {
+		t.Errorf("%s has %q, want %q", topic, got, want)
+	}
+}
+
+// What a broker has acknowledged is there after a clean stop and after a kill; after a crash of the disk
+// what was flushed is.
+func TestClusterNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1)
+		n := c.Node(1)
+		createIn(t, c, "flushed", "flush.messages", "1")
+		createIn(t, c, "written")
+		produceTo(t, c, "flushed", "a")
+		produceTo(t, c, "written", "b")
+		n.Stop()
+		n.Start()
+		produceTo(t, c, "flushed", "c")
+		produceTo(t, c, "written", "d")
+		n.Kill()
+		n.Start()
+		wantContent(t, c, "flushed", "a", "c")
+		wantContent(t, c, "written", "b", "d")
+		n.Crash(nil)
+		n.Start()
+		wantContent(t, c, "flushed", "a", "c")
+		wantContent(t, c, "written", "b")
+	})
+}
+
+// A broker that does not run can be reached by nobody.
+func TestClusterNodeIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1)
+		n := c.Node(1)
+		idle, err := c.Dial(t.Context(), "tcp", n.Broker().Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Kill()
+		if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("a connection to a broker that was killed: %v", err)
+		}
+		if _, err := c.Dial(t.Context(), "tcp", c.Addrs()[0]); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("a new one: %v", err)
+		}
+		if n.Broker() != nil {
+			t.Error("there is a broker still")
+		}
+		n.Start()
+		n.Stop()
+		n.Stop()
+	})
+}
+
+// A day goes by in no time, with all that a broker does now and then.
+func TestClusterDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1, gregortest.Set("log.retention.hours=1"), gregortest.Set("log.roll.hours=1"))
+		createIn(t, c, "short")
+		produceTo(t, c, "short", "old")
+		time.Sleep(24 * time.Hour)
+		produceTo(t, c, "short", "new")
+		client := connectTo(t, c)
+		starts, err := kadm.NewClient(client).ListStartOffsets(t.Context(), "short")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, _ := starts.Lookup("short", 0); start.Offset != 1 {
+			t.Errorf("the log starts at %d after a day, want 1", start.Offset)
+		}
+	})
+}
+
+// Groups, and consumers that wait for records, work by the bubble's time.
+func TestClusterGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1)
+		createIn(t, c, "orders")
+		reader := connectTo(t, c, kgo.ConsumerGroup("g"), kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		go func() {
+			time.Sleep(time.Hour)
+			client := connectTo(t, c, kgo.DefaultProduceTopic("orders"))
+			client.ProduceSync(t.Context(), kgo.StringRecord("late"))
+		}()
+		began := time.Now()
+		fetches := reader.PollFetches(t.Context())
+		if records := fetches.Records(); len(records) != 1 || string(records[0].Value) != "late" {
+			t.Errorf("consumed %v, %v", records, fetches.Err())
+		}
+		if waited := time.Since(began); waited < time.Hour || waited > time.Hour+time.Second {
+			t.Errorf("a consumer waited %v for what was produced after an hour", waited)
+		}
+		if err := reader.CommitUncommittedOffsets(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Two clusters of one test have each its network: the same names are other brokers.
+func TestTwoClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := gregortest.NewCluster(t, 1), gregortest.NewCluster(t, 1)
+		createIn(t, a, "a")
+		createIn(t, b, "b")
+		produceTo(t, b, "b", "x")
+		a.Node(1).Crash(rand.New(rand.NewPCG(1, 2)))
+		wantContent(t, b, "b", "x")
+	})
+}
+
+func ExampleNewCluster() {
+	test := func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // time is the bubble's: nothing takes any
+			c := gregortest.NewCluster(t, 1)
+			client, err := kgo.NewClient(kgo.SeedBrokers(c.Addrs()...), kgo.Dialer(c.Dial),
+				kgo.DefaultProduceTopic("orders"), kgo.AllowAutoTopicCreation())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if err := client.ProduceSync(t.Context(), kgo.StringRecord("an order")).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			c.Node(1).Crash(nil) // power is lost: what was not flushed is gone
+			c.Node(1).Start()
+			// ... and what does the program do now?
+		})
+	}
+	_ = test
+}

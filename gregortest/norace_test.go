@@ -1,0 +1,5 @@
+//go:build !race
+
+package gregortest_test
+
+const raceDetector = false

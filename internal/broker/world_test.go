@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/memnet"
+	"github.com/gregor-kafka/gregor/vfs"
+)
+
+// A memWorld is a machine in memory with a broker on it, and one for clients.
+type memWorld struct {
+	*Broker
+	network memnet.Network
+	clients *memnet.Host
+	disk    *vfs.Mem
+}
+
+// startInMemory starts a broker in a world of its own. It is stopped with the test.
+func startInMemory(t *testing.T, set ...string) *memWorld {
+	t.Helper()
+	w := &memWorld{disk: vfs.NewMem()}
+	w.clients = w.network.AddHost("clients")
+	c, _, err := config.Parse(nil, "", append([]string{"log.dirs=/data", "listeners=PLAINTEXT://broker:9092"}, set...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Broker, err = Start(t.Context(), Options{
+		Config: c, Logger: slog.New(slog.DiscardHandler), World: World{FS: w.disk, Network: w.network.AddHost("broker")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, w.Broker) })
+	return w
+}
+
+// client returns a client on the network of the world.
+func (w *memWorld) client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers("broker:9092"), kgo.Dialer(w.clients.Dial))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// Two brokers of one process share nothing: neither addresses, directories and ids, nor caches, limits and budgets.
+func TestTwoBrokersShareNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startInMemory(t, "max.connections=3"), startInMemory(t)
+		if a.Addr() != b.Addr() {
+			t.Errorf("%s and %s: the same place on two networks has two addresses", a.Addr(), b.Addr())
+		}
+		if a.ClusterID() == b.ClusterID() {
+			t.Errorf("both are of cluster %s", a.ClusterID())
+		}
+		for topic := range 3 {
+			client := a.client(t, kgo.DefaultProduceTopic(fmt.Sprintf("topic-%d", topic)), kgo.AllowAutoTopicCreation())
+			if err := client.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			client.Close()
+		}
+		if inA, inB := a.caches.Files.Len(), b.caches.Files.Len(); inA < 3 || inB != 0 {
+			t.Errorf("%d and %d descriptors are cached, want 3 in the broker that was used and none in the other", inA, inB)
+		}
+		b.caches.CloseIdle()
+		b.caches.CloseIdle()
+		if n := a.caches.Files.Len(); n < 3 {
+			t.Errorf("%d descriptors are cached, after another broker has dropped its own", n)
+		}
+		if topics, err := kadm.NewClient(b.client(t)).ListTopics(t.Context()); err != nil || len(topics) > 0 {
+			t.Errorf("the other broker has the topics %v, %v", topics.Names(), err)
+		}
+		wantOwnLimits(t, a, b)
+		wantOwnStop(t, a, b)
+	})
+}
+
+// wantOwnLimits takes all connections that a has, to no harm of b.
+func wantOwnLimits(t *testing.T, a, b *memWorld) {
+	t.Helper()
+	synctest.Wait()
+	for a.server.Load().Connections() < 3 {
+		c, err := a.clients.Dial(t.Context(), "tcp", "broker:9092")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		synctest.Wait()
+	}
+	refused, err := a.clients.Dial(t.Context(), "tcp", "broker:9092")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	if _, err := refused.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection beyond max.connections is served")
+	}
+	if err := b.client(t).Ping(t.Context()); err != nil {
+		t.Errorf("a broker beside one that has no connection left: %v", err)
+	}
+}
+
+// wantOwnStop stops a, and b goes on.
+func wantOwnStop(t *testing.T, a, b *memWorld) {
+	t.Helper()
+	stop(t, a.Broker)
+	client := b.client(t, kgo.DefaultProduceTopic("later"), kgo.AllowAutoTopicCreation())
+	if err := client.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr(); err != nil {
+		t.Errorf("a broker beside one that has stopped: %v", err)
+	}
+}
