@@ -10,9 +10,8 @@ import (
 
 // A TxnScan is what the headers of a segment say of transactions.
 type TxnScan struct {
-	// Aborted are what ABORT markers ended, in order. The first offset is -1 where no record of the
-	// transaction is in front of the marker. The last stable offset is not known.
-	Aborted []AbortedTxn
+	// Aborted are what ABORT markers ended, in order.
+	Aborted []ScannedTxn
 
 	// Open are transactions with records here whose marker is not, by first offset.
 	Open []OpenTxn
@@ -21,6 +20,14 @@ type TxnScan struct {
 
 	// Intact says that nothing stood in the way. Otherwise the rest is of no use.
 	Intact bool
+}
+
+// A ScannedTxn is a transaction that an ABORT marker ended.
+type ScannedTxn struct {
+	ProducerID  int64
+	FirstOffset int64 // of its records in the segment, -1 for none
+	LastOffset  int64 // of the marker
+	After       int64 // behind the marker of the transaction before, -1 for none in the segment
 }
 
 // An OpenTxn is a transaction that goes on behind a segment.
@@ -41,7 +48,7 @@ func (s *Segment) ScanTxns(size int64) (TxnScan, error) {
 		return TxnScan{}, err
 	}
 	defer f.release()
-	w := txnScanner{s: s, f: f, open: map[int64]int64{}, next: s.base}
+	w := txnScanner{s: s, f: f, open: map[int64]int64{}, ended: map[int64]int64{}, next: s.base}
 	w.sc = scanner{file: f, limit: min(size, s.size.Load())}
 	defer w.sc.release()
 	intact, err := w.run()
@@ -56,8 +63,9 @@ type txnScanner struct {
 	f       *openFile
 	sc      scanner
 	next    int64 // offset behind the batch before
-	aborted []AbortedTxn
+	aborted []ScannedTxn
 	open    map[int64]int64 // first offsets by producer
+	ended   map[int64]int64 // offsets behind their last markers
 	proven  bool            // that offsets are missing is no damage
 }
 
@@ -130,15 +138,20 @@ func (w *txnScanner) marker(fr frame) (odd bool, err error) {
 	if !ok || t != record.ControlAbort && t != record.ControlCommit {
 		return false, nil
 	}
-	first, isOpen := w.open[b.ProducerID()]
-	if !isOpen {
-		first = -1
-	}
-	delete(w.open, b.ProducerID())
+	id := b.ProducerID()
 	if t == record.ControlAbort {
-		w.aborted = append(w.aborted, AbortedTxn{ProducerID: b.ProducerID(), FirstOffset: first, LastOffset: fr.last})
+		w.aborted = append(w.aborted, ScannedTxn{id, offsetOr(w.open, id, -1), fr.last, offsetOr(w.ended, id, -1)})
 	}
+	delete(w.open, id)
+	w.ended[id] = fr.last + 1
 	return false, nil
+}
+
+func offsetOr(offsets map[int64]int64, id, otherwise int64) int64 {
+	if offset, ok := offsets[id]; ok {
+		return offset
+	}
+	return otherwise
 }
 
 func (w *txnScanner) openTxns() (list []OpenTxn) {

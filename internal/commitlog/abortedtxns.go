@@ -178,7 +178,8 @@ func beginsIn(segments []*segment.Segment) func(id, offset int64) (bool, error) 
 	}
 }
 
-// scanTxns compares an index with the headers of all batches. It reports whether the two agree.
+// scanTxns compares an index with the headers of all batches. It reports whether the two agree, and nothing
+// is missing behind these.
 func (l *Log) scanTxns(s *segment.Segment) (bool, error) {
 	size := s.Size()
 	scan, err := s.ScanTxns(size)
@@ -187,6 +188,9 @@ func (l *Log) scanTxns(s *segment.Segment) (bool, error) {
 	}
 	entries, state, err := s.StoredAborted()
 	if err != nil || state == segment.TxnIndexBad || !agree(entries, &scan) {
+		return false, err
+	}
+	if wrong, err := contradicts(l.offsets.Load().segments, s, entries, &scan); wrong || err != nil {
 		return false, err
 	}
 	l.mu.Lock()
@@ -207,9 +211,49 @@ func (l *Log) scanTxns(s *segment.Segment) (bool, error) {
 // the scan.
 func agree(entries []segment.AbortedTxn, scan *segment.TxnScan) bool {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(a segment.AbortedTxn) bool { return a.LastOffset >= scan.End })
-	return slices.EqualFunc(entries, scan.Aborted, func(e, a segment.AbortedTxn) bool {
-		return e.LastOffset == a.LastOffset && e.ProducerID == a.ProducerID && (a.FirstOffset < 0 || e.FirstOffset <= a.FirstOffset)
+	return slices.EqualFunc(entries, scan.Aborted, func(e segment.AbortedTxn, a segment.ScannedTxn) bool {
+		return e.LastOffset == a.LastOffset && e.ProducerID == a.ProducerID && (a.FirstOffset < 0 || e.FirstOffset <= a.FirstOffset) && e.FirstOffset >= a.After
 	})
+}
+
+// contradicts reports whether what is around a segment says that its end is lost, or that a transaction which
+// began in front of it, as an entry says, cannot have, because a marker of its producer is between.
+func contradicts(segments []*segment.Segment, s *segment.Segment, entries []segment.AbortedTxn, scan *segment.TxnScan) (bool, error) {
+	i := max(0, slices.Index(segments, s))
+	for k, a := range scan.Aborted {
+		if a.After >= 0 || entries[k].FirstOffset >= s.BaseOffset() {
+			continue
+		}
+		if ended, err := hasControl(segments[:i], a.ProducerID, entries[k].FirstOffset); ended || err != nil {
+			return ended, err
+		}
+	}
+	if i+1 == len(segments) || scan.End >= segments[i+1].BaseOffset() {
+		return false, nil
+	}
+	_, lost, err := s.LostEnd()
+	return lost, err
+}
+
+// hasControl reports whether a producer has a control batch behind an offset, by the headers.
+func hasControl(segments []*segment.Segment, producerID, from int64) (found bool, err error) {
+	for _, s := range segments[min(max(0, floorSegment(segments, from)), len(segments)):] {
+		at, ok, err := s.Translate(from, 0)
+		if err != nil && !errors.Is(err, segment.ErrCorrupt) {
+			return false, err
+		}
+		if err != nil || !ok {
+			continue
+		}
+		err = s.Headers(at.Position, s.Size(), func(h segment.Header) bool {
+			found = h.Control && h.ProducerID == producerID
+			return !found
+		})
+		if found || err != nil && !errors.Is(err, segment.ErrCorrupt) {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
 // transactions returns what read_committed must know of the offsets [start, upper), which are in
@@ -254,10 +298,18 @@ func (l *Log) transactionsNow(o *Offsets, i, j int, start, upper int64) (aborted
 // endOfOpen returns the index of the last segment that has the end of a transaction with records in
 // segment i below upper.
 func (l *Log) endOfOpen(o *Offsets, i int, f *txnFacts, upper int64) (int, error) {
-	pending := map[int64]int64{} // first offsets by producer
+	lost, err := l.lostTransactions()
+	if err != nil {
+		return i, err
+	}
+	pending, all := map[int64]int64{}, true // first offsets by producer
 	for _, t := range f.open {
-		if t.FirstOffset < min(upper, o.LastStable) { // others are not read yet
+		switch {
+		case lost.ends(t): // what comes next is another one's
+		case t.FirstOffset < min(upper, o.LastStable): // others are not read yet
 			pending[t.ProducerID] = t.FirstOffset
+		default:
+			all = false
 		}
 	}
 	if len(pending) == 0 {
@@ -266,7 +318,6 @@ func (l *Log) endOfOpen(o *Offsets, i int, f *txnFacts, upper int64) (int, error
 	if through := f.through.Load(); through > 0 {
 		return max(i, o.floor(through-1)), nil
 	}
-	all := len(pending) == len(f.open)
 	k := i
 	for len(pending) > 0 && k+1 < len(o.segments) {
 		k++
@@ -328,7 +379,8 @@ func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
 	return errFactsChanged
 }
 
-// dropEnded takes the producers out of a set whose transactions end in segment k.
+// dropEnded takes the producers out of a set whose transactions end in segment k. An entry that has only the
+// end of one is mended: its readers are those who know that there is more.
 func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
 	f, err := l.factsAt(o, k)
 	if err != nil {
@@ -343,12 +395,52 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
 	if err := dropIndexed(s, pending); err != nil {
 		return err
 	}
-	return s.Headers(0, s.Size(), func(h segment.Header) bool {
-		if h.Control {
-			delete(pending, h.ProducerID)
+	ends := map[int64]int64{} // offsets of first markers
+	err = s.Headers(0, s.Size(), func(h segment.Header) bool {
+		_, isPending := pending[h.ProducerID]
+		if _, ended := ends[h.ProducerID]; h.Control && isPending && !ended {
+			ends[h.ProducerID] = h.Last
 		}
-		return len(pending) > 0
+		return len(ends) < len(pending)
 	})
+	if err == nil && len(s.Damages()) == 0 { // there the first marker may be lost, and an examination has been here
+		err = l.widen(s, pending, ends)
+	}
+	for id := range ends {
+		delete(pending, id)
+	}
+	return err
+}
+
+// widen makes entries of an index begin where the transactions begin that end at their markers.
+func (l *Log) widen(s *segment.Segment, firsts, ends map[int64]int64) error {
+	isNarrow := func(a segment.AbortedTxn) bool {
+		end, ok := ends[a.ProducerID]
+		return ok && end == a.LastOffset && a.FirstOffset > firsts[a.ProducerID]
+	}
+	if list, _, err := s.Aborted(0, math.MaxInt64); err != nil || !slices.ContainsFunc(list, isNarrow) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.offsets.Load().segments, s) {
+		return ErrSegmentsChanged
+	}
+	list, _, err := s.StoredAborted()
+	if err != nil {
+		return err
+	}
+	list = slices.Clone(list)
+	for i, a := range list {
+		if isNarrow(a) {
+			l.logger.Error("index of aborted transactions has only the end of one", "partition", l.partition, "segment", s.BaseOffset(), "entry", a, "first", firsts[a.ProducerID])
+			list[i].FirstOffset = firsts[a.ProducerID]
+		}
+	}
+	if err := s.ReplaceAborted(list); err != nil {
+		return l.spare("write index of aborted transactions", err)
+	}
+	return nil
 }
 
 // dropIndexed takes out those that are in the index of a segment. Their markers may be damaged.

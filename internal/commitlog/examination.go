@@ -166,6 +166,9 @@ func (e *examination) readStored() error {
 	begins := beginsIn(e.segments)
 	for _, a := range stored {
 		wrong, err := e.s.DisprovesTxn(a, begins)
+		if err == nil && !wrong {
+			a, wrong, err = e.narrowed(a, stored)
+		}
 		if err != nil {
 			return err
 		}
@@ -173,9 +176,30 @@ func (e *examination) readStored() error {
 			e.stored = append(e.stored, a)
 		}
 	}
-	whole := state == segment.TxnIndexWhole || state == segment.TxnIndexMissing
-	e.complete = e.complete && whole && len(e.stored) == len(stored)
+	// A file that is missing may have been there: it proves nothing.
+	e.complete = e.complete && state == segment.TxnIndexWhole && len(e.stored) == len(stored)
 	return nil
+}
+
+// narrowed returns an entry whose marker cannot be read without what another marker has ended. It is wrong
+// if nothing is left, or if that is an ABORT which no entry has: then it is that one's, with another last
+// offset.
+func (e *examination) narrowed(a segment.AbortedTxn, stored []segment.AbortedTxn) (_ segment.AbortedTxn, wrong bool, err error) {
+	next, err := e.s.NextOffset()
+	if err != nil && !errors.Is(err, segment.ErrCorrupt) {
+		return a, false, err
+	}
+	lost := func(d segment.Damage) bool { return d.First <= a.LastOffset && a.LastOffset < d.End }
+	if a.LastOffset < next && !slices.ContainsFunc(e.s.Damages(), lost) {
+		return a, false, nil // it can
+	}
+	m, err := lastMarker(e.segments, a.ProducerID, a.FirstOffset, a.LastOffset)
+	if err != nil || m.offset < 0 {
+		return a, false, err
+	}
+	a.FirstOffset = m.next
+	isOwn := func(other segment.AbortedTxn) bool { return other.LastOffset == m.offset }
+	return a, m.next < 0 || m.abort && m.offset >= e.s.BaseOffset() && !slices.ContainsFunc(stored, isOwn), nil
 }
 
 // readOn looks behind the segment for what becomes of transactions whose end may be in its damage.
@@ -267,7 +291,7 @@ func (e *examination) settle(list []segment.AbortedTxn) error {
 		if err != nil {
 			return err
 		}
-		noted, hasNote := lost.find(d.undecided())
+		noted, hasNote := lost.findIn(d.undecided(), d.lostFirst)
 		w := txnWitnesses{
 			outcome: d.outcome, indexed: covered, complete: e.complete && told && lost.sound && !d.gone, noted: hasNote, note: noted,
 			open: e.live.isOpen(d.producerID, d.first.offset),

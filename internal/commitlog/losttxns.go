@@ -42,10 +42,23 @@ var nothingLost = &lostTxns{sound: true}
 
 // find returns what is said of a transaction, if it is listed.
 func (t *lostTxns) find(u UndecidedTxn) (checkpoint.TransactionOutcome, bool) {
-	if i := t.index(u.ProducerID, u.FirstOffset); i >= 0 && t.list[i].EndOffset >= u.EndOffset {
+	return t.findIn(u, u.EndOffset-1)
+}
+
+// findIn does if its end was in the same damage, which begins at lostFirst. A truncation may have made that
+// longer.
+func (t *lostTxns) findIn(u UndecidedTxn, lostFirst int64) (checkpoint.TransactionOutcome, bool) {
+	if i := t.index(u.ProducerID, u.FirstOffset); i >= 0 && t.list[i].EndOffset > lostFirst {
 		return t.list[i].Outcome, true
 	}
 	return 0, false
+}
+
+// ends reports whether a transaction with a record at FirstOffset is listed.
+func (t *lostTxns) ends(o segment.OpenTxn) bool {
+	return slices.ContainsFunc(t.list, func(t checkpoint.LostTransaction) bool {
+		return t.ProducerID == o.ProducerID && t.FirstOffset <= o.FirstOffset && o.FirstOffset < t.EndOffset
+	})
 }
 
 func (t *lostTxns) index(producerID, first int64) int {
@@ -146,18 +159,41 @@ func (l *Log) dropFound(segments []*segment.Segment) error {
 	return nil
 }
 
-func hasMarker(segments []*segment.Segment, u UndecidedTxn) (found bool, err error) {
-	for _, s := range segments[max(0, floorSegment(segments, u.FirstOffset)):] {
-		if s.BaseOffset() >= u.EndOffset || found || err != nil {
+func hasMarker(segments []*segment.Segment, u UndecidedTxn) (bool, error) {
+	m, err := lastMarker(segments, u.ProducerID, u.FirstOffset, u.EndOffset)
+	return m.offset >= 0, err
+}
+
+// A foundMarker is the last marker of a producer in some stretch of a log.
+type foundMarker struct {
+	offset int64 // -1 for none
+	abort  bool
+	next   int64 // first record of the producer behind it in the stretch, -1 for none
+}
+
+// lastMarker looks for a marker of a producer with an offset in [from, to).
+func lastMarker(segments []*segment.Segment, producerID, from, to int64) (foundMarker, error) {
+	found := foundMarker{-1, false, -1}
+	for _, s := range segments[max(0, floorSegment(segments, from)):] {
+		if s.BaseOffset() >= to {
 			break
 		}
-		err = walkProducers(s, 0, func(l segment.Located) bool {
+		err := walkProducers(s, 0, func(l segment.Located) bool {
 			b := l.Batch
-			found = b.ProducerID() == u.ProducerID && b.BaseOffset() >= u.FirstOffset && b.BaseOffset() < u.EndOffset && parseEndTxn(b).valid
-			return !found && b.BaseOffset() < u.EndOffset
+			switch m := parseEndTxn(b); {
+			case b.ProducerID() != producerID || b.BaseOffset() < from || b.BaseOffset() >= to:
+			case m.valid:
+				found = foundMarker{b.BaseOffset(), m.abort, -1}
+			case !b.IsControl() && found.next < 0:
+				found.next = b.BaseOffset()
+			}
+			return b.BaseOffset() < to
 		}, func(segment.Damage) error { return nil })
+		if err != nil {
+			return found, err
+		}
 	}
-	return found, err
+	return found, nil
 }
 
 // setLostLocked puts a list in force and writes it.
@@ -224,7 +260,8 @@ func (l *Log) noteCutLocked(segments []*segment.Segment, kept int, offset int64)
 	var list []UndecidedTxn
 	for i, s := range segments[:kept] {
 		known := s.TxnsComplete() && s.TxnsProven()
-		if known && l.knownFacts(s) == noFacts || len(s.Damages()) == 0 && (known || i+1 < kept) {
+		quiet := known && len(l.knownFacts(s).settled) == 0 || !known && i+1 < kept
+		if known && l.knownFacts(s) == noFacts || len(s.Damages()) == 0 && quiet {
 			continue
 		}
 		doubts, err := l.doubtsIn(segments, i)

@@ -32,6 +32,8 @@ type recovery struct {
 
 	recovered int64                // base of the first segment that was checked, or -1
 	made      []segment.AbortedTxn // by the markers of the segment that is being checked
+	stored    []segment.AbortedTxn // by its index, before
+	short     []*segment.Segment   // those whose end is lost, see segment.LostEnd
 
 	producers *ProducerState
 	end       int64 // the log end

@@ -61,7 +61,9 @@ func (r *recovery) recoverFrom(i int) (n int, wellEnded bool, err error) {
 				return i, wellEnded, err
 			}
 		}
-		r.noteGap(i)
+		if err := r.noteGap(i); err != nil {
+			return i, wellEnded, err
+		}
 		torn := false
 		if wellEnded, torn, err = r.recoverNext(i, count); err != nil || torn {
 			return i + 1, wellEnded, err
@@ -71,14 +73,21 @@ func (r *recovery) recoverFrom(i int) (n int, wellEnded bool, err error) {
 }
 
 // noteGap notes what is lost in front of segment i.
-func (r *recovery) noteGap(i int) {
+func (r *recovery) noteGap(i int) error {
 	base := r.segments[i].BaseOffset()
 	if r.isHole(i) {
 		r.losses.add(r.end, base, errLost)
 	}
-	if i > 0 && base > r.end && r.losses.touch(r.end, base) {
+	if i == 0 || base <= r.end {
+		return nil
+	}
+	if err := r.noteLostEnd(r.segments[i-1], base); err != nil {
+		return err
+	}
+	if r.losses.touch(r.end, base) {
 		r.producers.damaged(goneStretch(r.end, base), nil)
 	}
+	return nil
 }
 
 // recoverNext recovers segment i, and reports whether it ended as its indexes say, and whether a
@@ -169,7 +178,7 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	if err != nil {
 		return 0, err
 	}
-	r.made = nil
+	r.made, r.stored = nil, lost.aborted
 	cut, err = s.Recover(func(found segment.Located) error {
 		b := found.Batch
 		if err := lost.before(found, r.end); err != nil {

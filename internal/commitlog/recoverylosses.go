@@ -53,6 +53,27 @@ func (l *producerLosses) note(d segment.Damage) error {
 	return err
 }
 
+// noteLostEnd tells of batches that were there behind the end of a segment, in front of the next one with
+// an offset of base, which is part of the log. The index of aborted transactions keeps what it had of them.
+func (r *recovery) noteLostEnd(s *segment.Segment, base int64) error {
+	for _, a := range r.stored {
+		if a.LastOffset < r.end || a.LastOffset >= base {
+			continue
+		}
+		if err := s.AppendAborted(a); err != nil {
+			return err
+		}
+	}
+	s.Guard(base)
+	d, ok, err := s.LostEnd()
+	if err != nil || !ok || d.End <= r.producers.end {
+		return err
+	}
+	r.short = append(r.short, s)
+	l := producerLosses{r: r, s: s, aborted: r.stored}
+	return l.note(d)
+}
+
 // decideTransactions finds out what became of transactions whose end may be in what is damaged from
 // a segment on. It is done now, because a later start takes the indexes of aborted transactions, which
 // are new, for complete.
@@ -61,7 +82,7 @@ func (r *recovery) decideTransactions(base int64) error {
 		return err
 	}
 	for i := max(0, floorSegment(r.segments, base-1)); i < len(r.segments); i++ { // a loss in front of it counts too
-		if len(r.segments[i].Damages()) == 0 {
+		if len(r.segments[i].Damages()) == 0 && !slices.Contains(r.short, r.segments[i]) {
 			continue
 		}
 		if err := r.log.examine(r.segments, i, r.producers, false); err != nil {

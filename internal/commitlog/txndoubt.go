@@ -134,7 +134,7 @@ func (s *ProducerState) addDoubt(p *producer, d lostStretch, o txnOutcome) {
 		lostFirst: d.first, lostEnd: d.end, lost: d.end - d.first, bridged: d.Room, gone: d.gone,
 	}
 	if s.lost != nil {
-		_, t.noted = s.lost.find(t.undecided())
+		_, t.noted = s.lost.findIn(t.undecided(), t.lostFirst)
 	}
 	s.doubts = append(s.doubts, t)
 	s.endTxn(p, false, d.end-1)

@@ -77,7 +77,13 @@ func TestTxnVerdict(t *testing.T) {
 // committedReader reads as a consumer of committed records does that skips what is corrupt.
 func committedReader(t *testing.T, l *Log) (values []string, corrupt []int64) {
 	t.Helper()
-	for at := l.Offsets().LogStart; ; {
+	return committedFrom(t, l, l.Offsets().LogStart)
+}
+
+// committedFrom is one that begins at an offset.
+func committedFrom(t *testing.T, l *Log, at int64) (values []string, corrupt []int64) {
+	t.Helper()
+	for {
 		r, err := l.Read(at, 1<<20, ReadCommitted, true)
 		if c, ok := errors.AsType[*segment.CorruptError](err); ok && c.End > at {
 			for ; at < c.End; at++ {
@@ -710,4 +716,80 @@ func TestSilenceIsRemembered(t *testing.T) {
 			t.Errorf("undecided %v, %v", list, err)
 		}
 	}
+}
+
+// A sealed segment that was cut between two batches. Where the index knows of aborts whose markers are gone
+// they stay aborted, and what is behind is read as ever; nobody sees what was aborted. Compacted
+// logs have gaps there in any case.
+func TestEndOfSegmentLost(t *testing.T) {
+	for _, compact := range []bool{false, true} {
+		for _, point := range []int64{-1, 13, 0} { // -1: after a clean stop
+			for keep := range 6 {
+				mem := vfs.NewMem()
+				o := transactions(t, mem)
+				name, size := segment.Name(0, segment.LogFile, ""), 0
+				b := contentsOf(t, mem, name)
+				for batch := range record.Batches(b) {
+					if batch.BaseOffset() < int64(keep) {
+						size += batch.Size()
+					}
+				}
+				must(t, writeFile(mem, dir+name, b[:size]))
+				o.Config.Compact = compact
+				if o.Clean = point < 0; !o.Clean {
+					o.RecoveryPoint = point
+				}
+				for range 3 {
+					l := openLog(t, o)
+					l.SetHighWatermark(13)
+					got, corrupt := committedReader(t, l)
+					got = slices.DeleteFunc(got, func(s string) bool { return s == "3:kept0" && keep > 3 })
+					if !slices.Equal(got, []string{"11:kept0"}) || l.Offsets().LastStable != 13 {
+						t.Errorf("compact %v, recovery point %d, up to %d: read %v, corrupt %v, last stable offset %d", compact, point, keep, got, corrupt, l.Offsets().LastStable)
+					}
+					must(t, l.Close())
+					o.Clean, o.RecoveryPoint = true, 13
+				}
+			}
+		}
+	}
+}
+
+// A truncation inside of a batch behind damage makes that longer. What was undecided stays so.
+func TestUndecidedInLongerDamage(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 1}, txn: true, tag: "a"}.build(t)) // 0
+	mustMark(t, l, marker(1, 0, false, 0))                                                  // 1
+	mustMark(t, l, marker(2, 0, true, 0))                                                   // 2, so that there is an index
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 2}, txn: true, tag: "b"}.build(t)) // 3
+	mustMark(t, l, marker(2, 0, true, 0))                                                   // 4
+	must(t, l.Roll())
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 3}, txn: true, tag: "c"}.build(t))                  // 5
+	mustMark(t, l, marker(3, 0, true, 0))                                                                    // 6
+	mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: 1}, txn: true, tag: "d"}.build(t)) // 7
+	mustMark(t, l, marker(1, 0, false, 0))                                                                   // 8
+	mustAppend(t, l, spec{records: 3, tag: "e"}.build(t))                                                    // 9 to 11
+	must(t, l.Close())
+	b := contentsOf(t, mem, segment.Name(5, segment.LogFile, ""))
+	for batch := range record.Batches(b) {
+		if batch.BaseOffset() == 8 {
+			clear(batch)
+		}
+	}
+	must(t, vfs.WriteFileAtomic(mem, dir+segment.Name(5, segment.LogFile, ""), b))
+	l = openLog(t, o)
+	must(t, l.TruncateTo(10))
+	for i := range 3 {
+		l.SetHighWatermark(10)
+		got, corrupt := committedReader(t, l)
+		if !slices.Equal(got, []string{"0:a0"}) || !slices.Equal(corrupt[:2], []int64{7, 8}) {
+			t.Errorf("start %d: read %v, corrupt %v", i, got, corrupt)
+		}
+		must(t, l.Close())
+		o.Clean, o.RecoveryPoint = true, 10
+		l = openLog(t, o)
+	}
+	must(t, l.Close())
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // walkProducers calls batch for the good batches of s from a position on, in order, until it returns
-// false, and lost for the damages between them. Of what has no producer only the frame is checked.
+// false, and lost for the damages between them and at the end (segment.LostEnd). Of what has no producer only the frame is checked.
 // Bytes that are neither end the walk: readers of the range will be told.
 func walkProducers(s *segment.Segment, from int64, batch func(segment.Located) bool, lost func(segment.Damage) error) error {
 	w := producerWalk{s: s, at: from, batch: batch, lost: lost}
@@ -55,7 +55,14 @@ func (w *producerWalk) run() (again bool, err error) {
 		}
 		w.at = located.Position + int64(located.Batch.Size())
 	}
-	return false, w.pass(w.s.Size() + 1)
+	if err := w.pass(w.s.Size() + 1); err != nil {
+		return false, err
+	}
+	d, ok, err := w.s.LostEnd()
+	if err == nil && ok {
+		err = w.lost(d)
+	}
+	return false, err
 }
 
 // pass tells of the damages up to a position.
@@ -97,6 +104,7 @@ func (s *ProducerState) lostIn(in *segment.Segment, d segment.Damage, entries []
 			proven = append(proven, a)
 		}
 	}
-	s.damaged(lostStretch{d.First, d.End, d.Size == 0, remains}, proven)
+	gone := d.Size == 0 && !errors.Is(d.Err, segment.ErrEndLost)
+	s.damaged(lostStretch{d.First, d.End, gone, remains}, proven)
 	return t, false, nil
 }
