@@ -54,6 +54,7 @@ func cluster(t *testing.T, settings ...string) *Server {
 		}
 	})
 	t.Cleanup(func() {
+		control.Close()
 		if err := q.Close(); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -73,24 +74,20 @@ var codes = []struct {
 	{record.ErrDecompressedTooLarge, kerr.InvalidRecord},
 	{record.ErrCorrupt, kerr.CorruptMessage},
 	{record.ErrShort, kerr.CorruptMessage},
-
-	{&controller.Error{Kind: controller.UnknownTopicOrPartition}, kerr.UnknownTopicOrPartition},
-	{&controller.Error{Kind: controller.InvalidTopic}, kerr.InvalidTopicException},
-	{&controller.Error{Kind: controller.TopicAlreadyExists}, kerr.TopicAlreadyExists},
-	{&controller.Error{Kind: controller.InvalidPartitions}, kerr.InvalidPartitions},
-	{&controller.Error{Kind: controller.InvalidReplicationFactor}, kerr.InvalidReplicationFactor},
-	{&controller.Error{Kind: controller.InvalidReplicaAssignment}, kerr.InvalidReplicaAssignment},
-	{&controller.Error{Kind: controller.InvalidConfig}, kerr.InvalidConfig},
-	{&controller.Error{Kind: controller.InvalidRequest}, kerr.InvalidRequest},
-	{&controller.Error{Kind: controller.PolicyViolation}, kerr.PolicyViolation},
-	{&controller.Error{Kind: controller.StaleBrokerEpoch}, kerr.StaleBrokerEpoch},
-	{&controller.Error{Kind: controller.UnknownTopicID}, kerr.UnknownTopicID},
-	{&controller.Error{Kind: controller.DuplicateBrokerRegistration}, kerr.DuplicateBrokerRegistration},
-	{&controller.Error{Kind: controller.BrokerIDNotRegistered}, kerr.BrokerIDNotRegistered},
-	{&controller.Error{Kind: controller.InvalidRegistration}, kerr.InvalidRegistration},
 }
 
-// code returns the Kafka error code of err; 0 for nil. It is the only table from Go errors
+// byName has Kafka's errors by their names, which the kinds of the controller's refusals are.
+var byName = func() map[string]*kerr.Error {
+	names := map[string]*kerr.Error{}
+	for code := range int16(math.MaxUint8) {
+		if k := kerr.TypedErrorForCode(code); k != nil && k != kerr.UnknownServerError {
+			names[k.Message] = k
+		}
+	}
+	return names
+}()
+
+// code returns the Kafka error code of err; 0 for nil. It is the only way from Go errors
 // to codes. What it does not know is UNKNOWN_SERVER_ERROR, which clients take badly.
 func code(err error) int16 {
 	if err == nil {
@@ -98,6 +95,9 @@ func code(err error) int16 {
 	}
 	var k *kerr.Error
 	if errors.As(err, &k) {
+		return k.Code
+	}
+	if k, ok := byName[string(controller.KindOf(err))]; ok {
 		return k.Code
 	}
 	for i := range codes {

@@ -158,6 +158,10 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 		Quorum: q,
 		Rules:  controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
+	b.onStop("controller", func(context.Context) error {
+		b.controller.Close()
+		return nil
+	})
 	return nil
 }
 

@@ -21,6 +21,6 @@ func TestClientMetricsRefusals(t *testing.T) {
 	}
 	f("push.ms", "1", controller.InvalidRequest)
 	f("interval.ms", "99", controller.InvalidRequest)
-	f("interval.ms", "soon", 0)
-	f("match", "client_id=(", 0)
+	f("interval.ms", "soon", "")
+	f("match", "client_id=(", "")
 }

@@ -66,7 +66,7 @@ func alterConfigs(img *metadata.Image, resources []AlterConfig, g given) ([]meta
 // validate refuses configs as INVALID_CONFIG, unless ValidateConfigs knows a better kind.
 func (o *Rules) validate(r metadata.ConfigResource, configs map[string]string) error {
 	err := o.ValidateConfigs(r, configs)
-	if err == nil || KindOf(err) != 0 {
+	if err == nil || KindOf(err) != "" {
 		return err
 	}
 	return refuse(InvalidConfig, "%v", err)

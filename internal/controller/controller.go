@@ -3,22 +3,23 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	mathrand "math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/quorum"
 )
 
 // A Quorum commits records. *quorum.Quorum is one.
 type Quorum interface {
-	// Image returns the newest image. After a Propose it contains what was proposed.
-	Image() *metadata.Image
-	// Propose commits the records together and returns once they are applied.
-	Propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error)
-	// NextOffset is the offset that the next proposed record gets, if nobody else proposes.
-	NextOffset() int64
+	// Tail returns the metadata with all that was proposed, committed or not.
+	Tail() quorum.Tail
+	// Propose proposes records that were decided on a Tail; wait returns when they are committed
+	// and published, or, without records, when what the Tail holds is. ErrStale says that the Tail
+	// is not the newest any more.
+	Propose(ctx context.Context, t quorum.Tail, records []metadata.Record) (wait func(context.Context) error, err error)
 }
 
 // Options are what a Controller is made of.
@@ -57,18 +58,20 @@ type given struct {
 // source returns the randomness of the decision, from its beginning.
 func (g *given) source() *mathrand.ChaCha8 { return mathrand.NewChaCha8(g.random) }
 
-// A Controller decides and commits, one request at a time. Its methods may be called
-// concurrently. An error that is no *Error is the quorum's: the request may or may not have
-// been committed.
+// A Controller takes one decision after the other, on a goroutine of its own, each on the metadata
+// with all that was proposed before: it does not wait for their commit. An answer leaves when its
+// records are committed and published. The methods may be called concurrently. An error that is no
+// *Error, or a NotController, is the quorum's: the request may or may not have been committed.
 type Controller struct {
-	opts Options
+	opts   Options
+	events chan func() // decisions to take
 
-	// mu is held from reading the Image until the records are applied: decisions build on
-	// each other.
-	mu sync.Mutex
+	stop  context.Context // over after Close
+	close context.CancelFunc
+	ended chan struct{} // closed when the goroutine has gone
 }
 
-// New returns a Controller.
+// New returns a Controller that works until Close.
 func New(o Options) *Controller {
 	if o.Rules.TopicDefaults == nil {
 		o.Rules.TopicDefaults = func() (int32, int16) { return 1, 1 }
@@ -85,32 +88,101 @@ func New(o Options) *Controller {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Controller{opts: o}
+	c := &Controller{opts: o, events: make(chan func()), ended: make(chan struct{})}
+	c.stop, c.close = context.WithCancel(context.Background())
+	go c.run()
+	return c
+}
+
+// run takes the decisions in the order in which they come.
+func (c *Controller) run() {
+	defer close(c.ended)
+	for {
+		select {
+		case take := <-c.events:
+			take()
+		case <-c.stop.Done():
+			return
+		}
+	}
+}
+
+// Close refuses requests from now on. Those that were decided are answered when they are committed.
+func (c *Controller) Close() {
+	c.close()
+	<-c.ended
 }
 
 // give asks the world what the next decision is given.
-func (c *Controller) give() given {
-	g := given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: c.opts.Quorum.NextOffset()}
+func (c *Controller) give(nextOffset int64) given {
+	g := given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: nextOffset}
 	if _, err := io.ReadFull(c.opts.Random, g.random[:]); err != nil {
 		panic("BUG: a source of randomness fails: " + err.Error())
 	}
 	return g
 }
 
-// A decision makes records and an answer of an image. It changes nothing, its request neither.
+// A decision makes records and an answer of an image. It changes nothing, its request neither: it is
+// taken again when what it was built on comes to nothing.
 type decision[A any] func(*metadata.Image, given) ([]metadata.Record, A, error)
 
-// decide commits what a decision makes of the newest image, unless it is only to be validated, and
-// returns the answer.
-func decide[A any](ctx context.Context, c *Controller, validateOnly bool, d decision[A]) (A, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	records, answer, err := d(c.opts.Quorum.Image(), c.give())
-	if err != nil || validateOnly || len(records) == 0 {
-		return answer, err
+// A verdict is a decision that was taken and proposed. Its answer counts when wait says so.
+type verdict[A any] struct {
+	answer  A
+	refused error
+	wait    func(context.Context) error
+	err     error // it could not be proposed
+}
+
+// decide queues a decision and returns its answer when its records are committed, unless it is only
+// to be validated.
+func decide[A any](ctx context.Context, c *Controller, validateOnly bool, d decision[A]) (answer A, err error) {
+	taken := make(chan verdict[A], 1)
+	select {
+	case c.events <- func() { taken <- take(ctx, c, validateOnly, d) }:
+	case <-ctx.Done():
+		return answer, ctx.Err()
+	case <-c.stop.Done():
+		return answer, notController(quorum.ErrClosed)
 	}
-	_, err = c.opts.Quorum.Propose(ctx, records)
-	return answer, err
+	v := <-taken
+	if err := v.err; err != nil {
+		return answer, notController(err)
+	}
+	if err := v.wait(ctx); err != nil {
+		return answer, notController(err)
+	}
+	return v.answer, v.refused
+}
+
+// take takes a decision on the newest metadata. What is refused is so because of them, and waits for
+// their commit too.
+func take[A any](ctx context.Context, c *Controller, validateOnly bool, d decision[A]) (v verdict[A]) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.stop, cancel)()
+	for {
+		if v.err = ctx.Err(); v.err != nil {
+			return v
+		}
+		var records []metadata.Record
+		tail := c.opts.Quorum.Tail()
+		records, v.answer, v.refused = d(tail.Image, c.give(tail.NextOffset))
+		if validateOnly || v.refused != nil {
+			records = nil
+		}
+		if v.wait, v.err = c.opts.Quorum.Propose(ctx, tail, records); !errors.Is(v.err, quorum.ErrStale) {
+			return v
+		}
+	}
+}
+
+// notController makes a refusal of the errors that mean that another node decides, or nobody here.
+func notController(err error) error {
+	if errors.Is(err, quorum.ErrNotLeader) || errors.Is(err, quorum.ErrClosed) {
+		return refuse(NotController, "%v", err)
+	}
+	return err
 }
 
 // change is decide without an answer.

@@ -49,9 +49,9 @@ type script struct {
 
 func newScript(t testing.TB) *script {
 	q := openQuorum(t)
-	return &script{q: q, Controller: New(Options{
-		Quorum: q, Rules: testRules(),
-	})}
+	c := New(Options{Quorum: q, Rules: testRules()})
+	t.Cleanup(c.Close)
+	return &script{q: q, Controller: c}
 }
 
 // testRules are those of the scripts.
@@ -443,7 +443,10 @@ func TestRegisterElects(t *testing.T) {
 		r.ISR, r.EligibleLeaderReplicas, r.LastKnownELR = isr, elr, elr
 		return r
 	}
-	_, err = s.q.Propose(ctx, []metadata.Record{change(0, []int32{1}, nil), change(1, []int32{}, []int32{1}), change(2, []int32{2}, nil)})
+	wait, err := s.q.Propose(ctx, s.q.Tail(), []metadata.Record{change(0, []int32{1}, nil), change(1, []int32{}, []int32{1}), change(2, []int32{2}, nil)})
+	if err == nil {
+		err = wait(ctx)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

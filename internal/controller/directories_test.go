@@ -63,9 +63,9 @@ func TestCordonedDirectories(t *testing.T) {
 		create(NewTopic{Partitions: 1, ReplicationFactor: 1}, placed)
 		create(NewTopic{Partitions: -1, ReplicationFactor: -1, Assignments: []Assignment{{0, []int32{1}}}}, assigned)
 	}
-	f(r.LogDirs[:1], 0, 0)
+	f(r.LogDirs[:1], "", "")
 	f(r.LogDirs, InvalidReplicationFactor, InvalidReplicaAssignment)
-	f(nil, 0, 0)
+	f(nil, "", "")
 	before := s.q.NextOffset()
 	if err := s.CordonDirectories(t.Context(), 1, epoch, nil); err != nil || s.q.NextOffset() != before {
 		t.Errorf("no change: got %v and %d records", err, s.q.NextOffset()-before)

@@ -5,42 +5,29 @@ import (
 	"fmt"
 )
 
-// A Kind says why a request is refused, with the name of Kafka's error code.
-type Kind int
+// A Kind says why a request is refused: the name of Kafka's error code.
+type Kind string
 
 // The kinds, in the order of Kafka's codes.
 const (
-	UnknownTopicOrPartition     Kind = iota + 1 // 3
-	InvalidTopic                                // 17
-	TopicAlreadyExists                          // 36
-	InvalidPartitions                           // 37
-	InvalidReplicationFactor                    // 38
-	InvalidReplicaAssignment                    // 39
-	InvalidConfig                               // 40
-	InvalidRequest                              // 42
-	PolicyViolation                             // 44
-	StaleBrokerEpoch                            // 77
-	UnknownTopicID                              // 100
-	DuplicateBrokerRegistration                 // 101
-	BrokerIDNotRegistered                       // 102
-	InvalidRegistration                         // 119
+	UnknownTopicOrPartition  Kind = "UNKNOWN_TOPIC_OR_PARTITION"
+	InvalidTopic             Kind = "INVALID_TOPIC_EXCEPTION"
+	TopicAlreadyExists       Kind = "TOPIC_ALREADY_EXISTS"
+	InvalidPartitions        Kind = "INVALID_PARTITIONS"
+	InvalidReplicationFactor Kind = "INVALID_REPLICATION_FACTOR"
+	InvalidReplicaAssignment Kind = "INVALID_REPLICA_ASSIGNMENT"
+	InvalidConfig            Kind = "INVALID_CONFIG"
+	NotController            Kind = "NOT_CONTROLLER"
+	InvalidRequest           Kind = "INVALID_REQUEST"
+	PolicyViolation          Kind = "POLICY_VIOLATION"
+	StaleBrokerEpoch         Kind = "STALE_BROKER_EPOCH"
+	UnknownTopicID           Kind = "UNKNOWN_TOPIC_ID"
+	BrokerIDNotRegistered    Kind = "BROKER_ID_NOT_REGISTERED"
+	InvalidRegistration      Kind = "INVALID_REGISTRATION"
 )
 
-var kindNames = [...]string{
-	"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION", "TOPIC_ALREADY_EXISTS", "INVALID_PARTITIONS",
-	"INVALID_REPLICATION_FACTOR", "INVALID_REPLICA_ASSIGNMENT", "INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION",
-	"STALE_BROKER_EPOCH", "UNKNOWN_TOPIC_ID", "DUPLICATE_BROKER_REGISTRATION", "BROKER_ID_NOT_REGISTERED", "INVALID_REGISTRATION",
-}
-
-// String returns the name of Kafka's error code.
-func (k Kind) String() string {
-	if k < 0 || int(k) >= len(kindNames) {
-		return fmt.Sprintf("Kind(%d)", int(k))
-	}
-	return kindNames[k]
-}
-
-// An Error is a refusal. Nothing was changed.
+// An Error is a refusal. Nothing was changed, unless its kind is NotController: another node may have
+// taken over what was asked.
 type Error struct {
 	Kind    Kind
 	Message string // for the client
@@ -54,12 +41,12 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Kind == e.Kind && t.Message == ""
 }
 
-// KindOf returns the kind of a refusal, or 0 when err is none.
+// KindOf returns the kind of a refusal, or "" when err is none.
 func KindOf(err error) Kind {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Kind
 	}
-	return 0
+	return ""
 }
 
 func refuse(k Kind, format string, args ...any) error {

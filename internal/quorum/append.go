@@ -21,16 +21,14 @@ func (l *metadataLog) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft
 // leader made is stored as it came. All of it is examined before anything is written; batches are
 // written and synced one after the other: see the package's rule on torn tails.
 func (l *metadataLog) StoreLogs(logs []*raft.Log) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	batches, err := l.batchesLocked(logs)
+	batches, err := l.batches(logs)
 	if err != nil {
 		return err
 	}
 	for _, batch := range batches {
 		err := l.fail.get()
 		if err == nil {
-			err = l.writeLocked(batch)
+			err = l.write(batch)
 		}
 		if err != nil {
 			l.fail.set(err)
@@ -40,9 +38,10 @@ func (l *metadataLog) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// batchesLocked returns the batches of entries. At fault is raft, if it gives an entry that is not the
-// next.
-func (l *metadataLog) batchesLocked(logs []*raft.Log) (batches []record.Batch, err error) {
+// batches returns the batches of entries. At fault is raft, if it gives an entry that is not the next.
+func (l *metadataLog) batches(logs []*raft.Log) (batches []record.Batch, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	at := origin{l.mu.nextOffset, l.lastEpochLocked()}
 	for i, log := range logs {
 		if want := l.nextIndexLocked() + uint64(i); log.Index != want {
@@ -101,18 +100,21 @@ func (l *metadataLog) leaderChangeLocked(log *raft.Log) leaderChange {
 	return c
 }
 
-// writeLocked makes a batch durable, and an entry.
-func (l *metadataLog) writeLocked(batch record.Batch) error {
-	if err := l.maybeRollLocked(); err != nil {
+// write makes a batch durable, and an entry. Nobody else adds to the log meanwhile, or takes from its
+// end.
+func (l *metadataLog) write(batch record.Batch) error {
+	s, err := l.writable(batch.BaseOffset())
+	if err != nil {
 		return err
 	}
-	s := l.mu.segments[len(l.mu.segments)-1]
 	if _, err := s.file.WriteAt(batch, s.size); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err := l.noteControlLocked(batch); err != nil {
 		return err
 	}
@@ -144,24 +146,37 @@ func (l *metadataLog) addLocked(s *segment, batch record.Batch, position int64) 
 		segment: s, position: position, size: int32(batch.Size()), epoch: batch.LeaderEpoch(), nextOffset: batch.NextOffset(), control: batch.IsControl(),
 	})
 	l.mu.nextOffset = batch.NextOffset()
-	l.mu.nextBytes += int64(batch.Size())
+	l.newBytes.Add(int64(batch.Size()))
 }
 
-// maybeRollLocked begins a segment when the last one is full or there is none.
-func (l *metadataLog) maybeRollLocked() error {
-	if n := len(l.mu.segments); n > 0 && l.mu.segments[n-1].size < l.segmentBytes {
-		return nil
+// writable returns the last segment. It begins one at the end of the log when the last is full or there
+// is none.
+func (l *metadataLog) writable(end int64) (*segment, error) {
+	last := l.lastSegment()
+	if last != nil && last.size < l.segmentBytes {
+		return last, nil
 	}
-	path := filepath.Join(l.dir, segmentName(l.mu.nextOffset))
-	file, err := l.createSegment(path)
-	if vfs.FaultOf(err) == vfs.ProcessFault && len(l.mu.segments) > 0 {
+	file, err := l.createSegment(filepath.Join(l.dir, segmentName(end)))
+	if vfs.FaultOf(err) == vfs.ProcessFault && last != nil {
 		l.logger.Warn("the metadata log goes on in its full segment", "err", err)
-		return nil // which has its descriptor
+		return last, nil // which has its descriptor
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.mu.segments = append(l.mu.segments, &segment{base: l.mu.nextOffset, file: file})
+	next := &segment{base: end, file: file}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.segments = append(l.mu.segments, next)
+	return next, nil
+}
+
+func (l *metadataLog) lastSegment() *segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.mu.segments); n > 0 {
+		return l.mu.segments[n-1]
+	}
 	return nil
 }
 

@@ -53,7 +53,7 @@ func crashOnce(fsys *vfs.Mem, dir string, rng *rand.Rand, known int) (*vfs.Mem, 
 			known++ // written by the last crash's unacknowledged Propose
 		}
 		for after() == nil {
-			if _, err := q.Propose(context.Background(), topicRecords(known)); err == nil && after() == nil {
+			if _, err := propose(context.Background(), q, topicRecords(known)); err == nil && after() == nil {
 				known++
 			}
 		}

@@ -21,7 +21,7 @@
 // An entry's bytes are made once, by the leader, and all voters have the same (doc/decisions/0014).
 // One voter is all that the rest of gregor makes of it yet; tests in this package have three.
 //
-// So one Propose is one write and one sync, what is committed cannot be there twice or in one
+// So one proposal is one write and one sync, what is committed cannot be there twice or in one
 // place only, and a directory may pass from Kafka to gregor and back. doc/decisions has what
 // was considered instead.
 //
@@ -50,7 +50,10 @@
 //     named before anything has changed. What the files beside the log prove of its length, and
 //     who votes, is Evidence for package ownership.
 //   - A failed write or sync ends all writing until the directory is opened again.
-//   - Subscribers are called in the order of the log, one at a time, before Propose returns.
+//   - Proposals build on each other before they are committed (Tail). If one fails, those behind it
+//     fail too, and the next is made of what is there then.
+//   - Subscribers are called in the order of the log, one at a time, on the publisher's goroutine:
+//     raft goes on meanwhile. Who waits for a proposal waits for them too.
 //
 // # Snapshots
 //

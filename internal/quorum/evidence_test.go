@@ -172,7 +172,7 @@ func TestCrashLeavesNoProof(t *testing.T) {
 		after := crashHook(fsys, rng, rng.IntN(120))
 		q, err := Open(o)
 		for n := 0; err == nil && after() == nil && n < 40; n++ {
-			_, err = q.Propose(context.Background(), topicRecords(n))
+			_, err = propose(context.Background(), q, topicRecords(n))
 		}
 		if q != nil {
 			q.Close()
@@ -245,7 +245,7 @@ func TestUnfitRecord(t *testing.T) {
 	q := mustOpen(t, options(fsys, dir))
 	at := q.NextOffset()
 	bad := []metadata.Record{&metadata.NoOpRecord{}, &metadata.RemoveTopicRecord{TopicID: topicID(7)}}
-	if _, err := q.propose(context.Background(), bad); err == nil {
+	if err := q.commit(context.Background(), bad); err == nil {
 		t.Fatal("no error")
 	}
 	mustClose(t, q)
@@ -268,11 +268,11 @@ func TestBroken(t *testing.T) {
 	o.OnBroken = func(err error) { told = append(told, err) }
 	q := mustOpen(t, o)
 	state := stateOf(q.Image())
-	if _, err := q.propose(context.Background(), []metadata.Record{&metadata.RemoveTopicRecord{TopicID: topicID(7)}}); !errors.Is(err, metadata.ErrCorrupt) {
+	if err := q.commit(context.Background(), []metadata.Record{&metadata.RemoveTopicRecord{TopicID: topicID(7)}}); !errors.Is(err, metadata.ErrCorrupt) {
 		t.Errorf("got %v, want ErrCorrupt", err)
 	}
 	end := q.NextOffset()
-	if _, err := q.Propose(context.Background(), topicRecords(1)); !errors.Is(err, metadata.ErrCorrupt) || q.NextOffset() != end {
+	if _, err := propose(context.Background(), q, topicRecords(1)); !errors.Is(err, metadata.ErrCorrupt) || q.NextOffset() != end {
 		t.Errorf("after it: got %v, log from %d to %d", err, end, q.NextOffset())
 	}
 	if len(told) != 1 || !slices.Equal(stateOf(q.Image()), state) {

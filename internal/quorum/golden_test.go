@@ -163,7 +163,7 @@ func TestKafkaSnapshots(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !batch.IsControl() {
-				if err := m.applyLocked(batch); err != nil {
+				if err := m.apply(batch); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -28,11 +29,13 @@ type metadataLog struct {
 	logger *slog.Logger
 	fail   *failure
 
+	newBytes atomic.Int64 // written since the last snapshot
+
 	// segmentBytes is the size from which on the next batch begins a segment.
 	segmentBytes int64
 
-	// mu guards the fields below. It is held across writes and syncs: raft writes from one
-	// goroutine, and others wait only to read what it wrote.
+	// mu guards the fields below. It is held across the removal of what nobody needs, not across
+	// writes and syncs: raft stores, truncates and restarts from one goroutine.
 	mu struct {
 		sync.Mutex
 		segments   []*segment // ascending by base; the last one is written to
@@ -41,7 +44,6 @@ type metadataLog struct {
 		firstBase  int64 // offset of the first entry, or the end
 		startEpoch int32 // epoch of the batch before it, when the log began at a snapshot
 		nextOffset int64
-		nextBytes  int64 // written since the last snapshot
 
 		// epochs are where the epochs begin of all batches that were read or written, also of
 		// those that are no entries any more because a snapshot holds them.
@@ -158,9 +160,7 @@ func (l *metadataLog) NextOffset() int64 {
 
 // bytesSinceSnapshot returns how much the log has grown.
 func (l *metadataLog) bytesSinceSnapshot() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.mu.nextBytes
+	return l.newBytes.Load()
 }
 
 // entryLocked returns the entry with an index, or nil.
@@ -321,9 +321,7 @@ func (l *metadataLog) start() int64 {
 
 // snapshotTaken restarts the count of bytes since the last snapshot.
 func (l *metadataLog) snapshotTaken() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.nextBytes = 0
+	l.newBytes.Store(0)
 }
 
 // close closes the files. Everything in them is synced.

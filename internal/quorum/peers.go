@@ -56,6 +56,7 @@ func (q *Quorum) lead() {
 	if err := q.raft.Barrier(0).Error(); err != nil {
 		return // of a leadership that was lost
 	}
+	q.machine.flush() // raft has only handed it over
 	if err := q.complete(context.Background()); err != nil {
 		q.opts.Logger.Error("cannot begin to lead the metadata log", "error", err)
 	}

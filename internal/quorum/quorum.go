@@ -65,15 +65,16 @@ type Quorum struct {
 	raft      *raft.Raft
 	fail      *failure
 	isNew     bool // the log was empty when Read found it
+	started   bool // Start has begun
 	evidence  Evidence
 
-	notify chan bool     // raft: leadership gained or lost
-	wake   chan struct{} // a snapshot is due
-	stop   chan struct{}
-	done   sync.WaitGroup // the goroutine run
+	notify   chan bool     // raft: leadership gained or lost
+	wake     chan struct{} // a snapshot is due
+	stop     chan struct{}
+	done     sync.WaitGroup // the goroutine run
+	settling sync.WaitGroup // the goroutine settle
 
-	// proposing serialises Propose, which checks records against the newest Image.
-	proposing sync.Mutex
+	proposals proposals
 
 	// mu guards what is known about snapshots.
 	mu struct {
@@ -119,7 +120,8 @@ func Read(o Options) (*Quorum, error) {
 	}
 	q := &Quorum{
 		opts: o, dir: logDir(o.Dir), fail: newFailure(),
-		notify: make(chan bool, 8), wake: make(chan struct{}, 1), stop: make(chan struct{}), caughtUp: make(chan struct{}),
+		proposals: newProposals(),
+		notify:    make(chan bool, 8), wake: make(chan struct{}, 1), stop: make(chan struct{}), caughtUp: make(chan struct{}),
 	}
 	if err := q.load(); err != nil {
 		return nil, errors.Join(err, q.close())
@@ -137,6 +139,9 @@ func (q *Quorum) Start() error {
 	if err := errors.Join(q.snapshots.removeParts(), q.log.settle(), q.snapshots.settle()); err != nil {
 		return err
 	}
+	go q.machine.run()
+	q.started = true
+	q.settling.Go(q.settle)
 	if q.opts.peers != nil {
 		return q.join()
 	}
@@ -162,7 +167,7 @@ func (q *Quorum) createDir() error {
 // load reads the newest good snapshot and the log behind it.
 func (q *Quorum) load() error {
 	o := &q.opts
-	q.machine = &stateMachine{now: o.Now, applied: q.applied, onBroken: func(error) {}}
+	q.machine = &stateMachine{publisher: newPublisher(), now: o.Now, applied: q.applied, onBroken: func(error) {}}
 	q.machine.image.Store(metadata.NewImage(o.ClusterID))
 	q.log = &metadataLog{
 		fs: o.FS, dir: q.dir, nodeID: o.NodeID, static: o.static(), ballot: o.ballot(),
@@ -315,6 +320,7 @@ func (q *Quorum) raftConfig() *raft.Config {
 	conf.LocalID = raft.ServerID(addressOf(q.opts.NodeID))
 	conf.SnapshotThreshold, conf.SnapshotInterval = math.MaxUint64, 24*time.Hour // this package says when
 	conf.TrailingLogs = 0
+	conf.MaxAppendEntries, conf.BatchApplyCh = inFlightMax, true // so that its queue has a place for each proposal
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
 	conf.NotifyCh = q.notify
@@ -362,7 +368,7 @@ func (q *Quorum) begin() error {
 // first records, and an open transaction is given up.
 func (q *Quorum) complete(ctx context.Context) error {
 	if q.machine.transactionOpen() {
-		if _, err := q.propose(ctx, []metadata.Record{metadata.NewAbortTransactionRecord()}); err != nil {
+		if err := q.commit(ctx, []metadata.Record{metadata.NewAbortTransactionRecord()}); err != nil {
 			return err
 		}
 	}
@@ -373,8 +379,17 @@ func (q *Quorum) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.propose(ctx, records)
-	return err
+	return q.commit(ctx, records)
+}
+
+// commit proposes records that make a transaction, or end one, and waits for them. Nobody else
+// proposes yet.
+func (q *Quorum) commit(ctx context.Context, records []metadata.Record) error {
+	wait, err := q.submit(ctx, q.Tail(), Tail{}, records)
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
 }
 
 // Image returns the newest image.
@@ -384,57 +399,9 @@ func (q *Quorum) Image() *metadata.Image { return q.machine.image.Load() }
 func (q *Quorum) NextOffset() int64 { return q.log.NextOffset() }
 
 // Subscribe calls f with the present Image and a Delta from nothing, and from then on for each
-// change, in order and never twice at a time. f must not call Propose or Subscribe.
+// change, in order and never twice at a time, on a goroutine of the quorum's. f must not wait for a
+// proposal, nor call Subscribe. There is no call after Close.
 func (q *Quorum) Subscribe(f func(*metadata.Image, *metadata.Delta)) { q.machine.subscribe(f) }
-
-// Propose commits records together and returns the Image after them, when all subscribers have
-// seen it. Records that do not fit the Image are refused and change nothing. After another
-// error the records may have been committed. ctx is looked at before the records are written.
-func (q *Quorum) Propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error) {
-	q.proposing.Lock()
-	defer q.proposing.Unlock()
-	if len(records) == 0 {
-		return q.Image(), ctx.Err()
-	}
-	img := q.Image()
-	if _, _, err := img.Apply(records, img.Offset+int64(len(records)), img.Epoch); err != nil {
-		return nil, err
-	}
-	return q.propose(ctx, records)
-}
-
-// propose commits a batch of records.
-func (q *Quorum) propose(ctx context.Context, records []metadata.Record) (*metadata.Image, error) {
-	if err := errors.Join(ctx.Err(), q.machine.broken()); err != nil {
-		return nil, err
-	}
-	batch, err := dataBatch(records, q.Image().Feature(metadata.MetadataVersion), 0, q.opts.Now().UnixMilli())
-	if err != nil {
-		return nil, err
-	}
-	if len(batch) > batchSizeMax {
-		return nil, fmt.Errorf("%d metadata records take %d bytes, at most %d can be committed together", len(records), len(batch), batchSizeMax)
-	}
-	future := q.raft.Apply(batch, 0)
-	if err := future.Error(); err != nil {
-		return nil, q.explain(err)
-	}
-	if err, ok := future.Response().(error); ok {
-		return nil, err
-	}
-	return q.Image(), nil
-}
-
-// explain says what is behind an error of raft's.
-func (q *Quorum) explain(err error) error {
-	if errors.Is(err, raft.ErrRaftShutdown) {
-		return ErrClosed
-	}
-	if failed := q.fail.get(); failed != nil {
-		return fmt.Errorf("metadata log: %w", failed)
-	}
-	return err
-}
 
 // applied is called by the state machine after each batch.
 func (q *Quorum) applied(index uint64) {
@@ -517,9 +484,14 @@ func (q *Quorum) Close() error {
 
 func (q *Quorum) close() error {
 	close(q.stop)
+	q.closeProposals()
+	q.settling.Wait() // before raft: it forgets those of its queue when it ends
 	var err error
 	if q.raft != nil {
 		err = q.raft.Shutdown().Error()
+	}
+	if q.started {
+		q.machine.close()
 	}
 	q.done.Wait()
 	if q.log != nil {

@@ -74,11 +74,28 @@ func topicRecords(n int) []metadata.Record {
 
 func mustPropose(t testing.TB, q *Quorum, records ...metadata.Record) *metadata.Image {
 	t.Helper()
-	img, err := q.Propose(context.Background(), records)
+	img, err := propose(context.Background(), q, records)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return img
+}
+
+// propose commits records and returns the image after them.
+func propose(ctx context.Context, q *Quorum, records []metadata.Record) (*metadata.Image, error) {
+	for {
+		wait, err := q.Propose(ctx, q.Tail(), records)
+		if errors.Is(err, ErrStale) {
+			continue
+		}
+		if err == nil {
+			err = wait(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return q.Image(), nil
+	}
 }
 
 // stateOf is the encoded records of an image.
@@ -155,19 +172,19 @@ func TestProposeRefuses(t *testing.T) {
 	fsys, dir := memDir(t)
 	q := mustOpen(t, options(fsys, dir))
 	before := q.NextOffset()
-	if _, err := q.Propose(context.Background(), []metadata.Record{&metadata.RemoveTopicRecord{TopicID: topicID(1)}}); !errors.Is(err, metadata.ErrCorrupt) {
+	if _, err := propose(context.Background(), q, []metadata.Record{&metadata.RemoveTopicRecord{TopicID: topicID(1)}}); !errors.Is(err, metadata.ErrCorrupt) {
 		t.Errorf("a record that does not fit: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := q.Propose(ctx, topicRecords(1)); !errors.Is(err, context.Canceled) {
+	if _, err := propose(ctx, q, topicRecords(1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: %v", err)
 	}
 	if got := q.NextOffset(); got != before || q.Image().NumTopics() != 0 {
 		t.Errorf("refused records were written: offset %d, want %d", got, before)
 	}
 	mustClose(t, q)
-	if _, err := q.Propose(context.Background(), topicRecords(1)); !errors.Is(err, ErrClosed) {
+	if _, err := propose(context.Background(), q, topicRecords(1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -188,7 +205,7 @@ func TestSubscribe(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 20 {
 		wg.Go(func() {
-			img, err := q.Propose(context.Background(), topicRecords(n+1))
+			img, err := propose(context.Background(), q, topicRecords(n+1))
 			if err != nil || img.TopicByID(topicID(n+1)) == nil {
 				t.Errorf("topic %d: %v", n+1, err)
 			}
@@ -352,14 +369,14 @@ func TestWriteError(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := q.Propose(context.Background(), topicRecords(2)); !errors.Is(err, broken) {
+	if _, err := propose(context.Background(), q, topicRecords(2)); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the disk's error", err)
 	}
 	if err := <-failed; !errors.Is(err, broken) {
 		t.Errorf("OnFailure got %v", err)
 	}
 	fsys.SetHook(nil)
-	if _, err := q.Propose(context.Background(), topicRecords(3)); !errors.Is(err, broken) {
+	if _, err := propose(context.Background(), q, topicRecords(3)); !errors.Is(err, broken) {
 		t.Errorf("after the failure: got %v, want the disk's error", err)
 	}
 	if !slices.Equal(stateOf(q.Image()), state) {

@@ -131,7 +131,8 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 	s := &segment{base: base, file: file}
 	if base > l.mu.nextOffset && base <= skip { // a crash undid some of the removals after a snapshot
 		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
-		l.mu.nextOffset, l.mu.nextBytes = base, 0
+		l.mu.nextOffset = base
+		l.newBytes.Store(0)
 		l.restartLocked()
 	}
 	l.mu.segments = append(l.mu.segments, s)
@@ -348,7 +349,7 @@ func (l *metadataLog) skipLocked(end int64) {
 	}
 	n := 0
 	for n < len(l.mu.entries) && l.mu.entries[n].nextOffset <= end {
-		l.mu.nextBytes -= int64(l.mu.entries[n].size)
+		l.newBytes.Add(-int64(l.mu.entries[n].size))
 		n++
 	}
 	if n == 0 {

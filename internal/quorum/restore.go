@@ -7,7 +7,7 @@ import (
 )
 
 // Restore implements raft.FSM: a snapshot from the leader takes the place of the Image, and subscribers
-// are told what differs.
+// are told what differs, when the publisher has come that far.
 func (m *stateMachine) Restore(r io.ReadCloser) error {
 	b, err := io.ReadAll(io.LimitReader(r, checkpointSizeMax))
 	if err != nil {
@@ -17,16 +17,14 @@ func (m *stateMachine) Restore(r io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.image.Load()
-	if err := m.loadLocked(c, snapshotID{c.place.endOffset, c.epoch}); err != nil {
+	img, err := m.imageOf(c, snapshotID{c.place.endOffset, c.epoch})
+	if err != nil {
 		return err
 	}
-	img := m.image.Load()
-	delta := metadata.Diff(before, img)
-	for _, f := range m.mu.subscribers {
-		f(img, delta)
-	}
+	m.hand(func() {
+		before := m.image.Load()
+		m.replace(img)
+		m.tell(img, metadata.Diff(before, img))
+	})
 	return nil
 }

@@ -132,7 +132,8 @@ func (l *metadataLog) restart(s snapshot) error {
 	for _, seg := range slices.Backward(l.mu.segments) {
 		errs = append(errs, seg.file.Close(), l.removeSegment(seg.base))
 	}
-	l.mu.segments, l.mu.nextBytes = nil, 0
+	l.mu.segments = nil
+	l.newBytes.Store(0)
 	l.beginLocked(s)
 	return errors.Join(errs...)
 }
