@@ -35,6 +35,8 @@ func (l *offsetsLog) Append(_ context.Context, _ topic.Partition, _ int32, batch
 	return first, l.err
 }
 
+func (l *offsetsLog) AwaitCommitted(context.Context, topic.Partition) error { return nil }
+
 func (l *offsetsLog) Replay(context.Context, topic.Partition, func(record.Batch) error) error {
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -55,6 +56,18 @@ func uncertain(err error) error {
 	return err
 }
 
+func (l *coordinatorLog) AwaitCommitted(ctx context.Context, p topic.Partition) error {
+	partition, err := l.replicas.Partition(p)
+	if err != nil {
+		return err
+	}
+	log, err := partition.Log()
+	if err != nil {
+		return err
+	}
+	return partition.AwaitCommitted(ctx, log.Offsets().End, time.Now().Add(math.MaxInt64))
+}
+
 func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit func(record.Batch) error) error {
 	partition, err := l.replicas.Partition(p)
 	if err != nil {
@@ -71,12 +84,12 @@ func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit fu
 	return err
 }
 
-// replayLog passes the batches of a log to visit. What is in quarantine costs its own records, not those
+// replayLog passes the batches of a log up to its high watermark to visit. What is in quarantine costs its own records, not those
 // of all groups: it returns how many offsets that were.
 func replayLog(ctx context.Context, log *commitlog.Log, sizeMax int, visit func(record.Batch) error) (skipped int64, err error) {
 	offsets := log.Offsets()
 	buf := make([]byte, 0, 64<<10)
-	for at := offsets.LogStart; at < offsets.End; {
+	for at := offsets.LogStart; at < offsets.HighWatermark; {
 		if ctx.Err() != nil {
 			return skipped, ctx.Err()
 		}
@@ -102,7 +115,7 @@ func replayLog(ctx context.Context, log *commitlog.Log, sizeMax int, visit func(
 
 // readSet reads whole batches from an offset on into buf, which grows as needed.
 func readSet(log *commitlog.Log, at int64, sizeMax int, buf []byte) ([]byte, error) {
-	read, err := log.Read(at, sizeMax, commitlog.ReadLogEnd, true)
+	read, err := log.Read(at, sizeMax, commitlog.ReadUncommitted, true)
 	if err != nil {
 		return nil, err
 	}

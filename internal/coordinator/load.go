@@ -9,11 +9,8 @@ import (
 
 // load reads the partition's log into a new machine, then lets the shard take events.
 func (s *shard[M]) load() {
-	s.rt.loads <- struct{}{}
 	start := s.rt.o.Now()
-	machine, count, err := s.replay()
-	<-s.rt.loads
-
+	machine, count, err := s.read()
 	if !s.endLoading(machine, err) {
 		return
 	}
@@ -42,6 +39,16 @@ func (s *shard[M]) endLoading(machine M, err error) bool {
 	s.mu.phase, s.mu.running = phaseActive, true
 	close(s.loaded)
 	return true
+}
+
+// read waits until the log can be read, which holds no other log up, and reads it.
+func (s *shard[M]) read() (machine M, count int, err error) {
+	if err := s.rt.o.Log.AwaitCommitted(s.rt.ctx, s.partition); err != nil {
+		return machine, 0, err
+	}
+	s.rt.loads <- struct{}{}
+	defer func() { <-s.rt.loads }()
+	return s.replay()
 }
 
 // replay returns the machine that the log adds up to, and the count of its records.

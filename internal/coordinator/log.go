@@ -21,8 +21,14 @@ type Log interface {
 	// later. Any other error means that it is not and never will be.
 	Append(ctx context.Context, p topic.Partition, epoch int32, batch []byte) (int64, error)
 
-	// Replay passes every batch of p, from the log's start to its end at the time of the
-	// call, to visit in order, control batches included. A batch is valid during the
+	// AwaitCommitted waits until all is committed that was in the log of p at the time of the
+	// call: a new leader does not know yet what the one before it acknowledged, and who
+	// asked must not see what another leader may never have. It ends with an error when this
+	// broker does not lead p any more, or with ctx.
+	AwaitCommitted(ctx context.Context, p topic.Partition) error
+
+	// Replay passes every batch of p, from the log's start to its high watermark at the time
+	// of the call, to visit in order, control batches included. A batch is valid during the
 	// visit only. Replay ends with the first error of visit, or of reading.
 	Replay(ctx context.Context, p topic.Partition, visit func(record.Batch) error) error
 }

@@ -28,6 +28,8 @@ type memLog struct {
 	fail    error         // of the next append
 	failing error         // of every replay
 	gate    chan struct{} // if not nil: replays wait until it is closed
+
+	committed map[int32]chan error // if not nil: AwaitCommitted waits for what comes
 }
 
 func newMemLog() *memLog {
@@ -56,6 +58,19 @@ func (l *memLog) Append(ctx context.Context, p topic.Partition, epoch int32, bat
 	l.batches[p.Partition] = append(l.batches[p.Partition], b)
 	l.end[p.Partition] = b.NextOffset()
 	return b.BaseOffset(), fail
+}
+
+func (l *memLog) AwaitCommitted(ctx context.Context, p topic.Partition) error {
+	c := l.committed[p.Partition]
+	if c == nil {
+		return nil
+	}
+	select {
+	case err := <-c:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (l *memLog) Replay(_ context.Context, p topic.Partition, visit func(record.Batch) error) error {
@@ -307,6 +322,32 @@ func TestRuntimeReplaysTransactions(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
+}
+
+// A log is read when all in it is committed; until then others are read.
+func TestRuntimeLoadsWhatIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newMemLog()
+		log.committed = map[int32]chan error{0: make(chan error), 1: make(chan error), 2: make(chan error)}
+		r := New(Options[*notes]{Topic: "t", Log: log, New: newNotes, MaxBatch: 4096, Loaders: 1})
+		defer r.Close()
+		for p := range int32(4) {
+			r.Lead(p, 0)
+		}
+		synctest.Wait()
+		mustWrite(t, r, 3, "a", "a@0")
+		if _, err := write(t.Context(), r, 0, "x"); err != ErrLoading {
+			t.Errorf("got %v, want %v", err, ErrLoading)
+		}
+		log.committed[0] <- nil
+		synctest.Wait()
+		mustWrite(t, r, 0, "b", "b@0")
+		log.committed[1] <- errors.New("not the leader")
+		synctest.Wait()
+		if _, err := write(t.Context(), r, 1, "x"); err != ErrNotCoordinator {
+			t.Errorf("got %v, want %v", err, ErrNotCoordinator)
+		}
+	}) // and the last one waits when the runtime is closed
 }
 
 func TestRuntimeLoading(t *testing.T) {

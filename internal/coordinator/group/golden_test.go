@@ -27,6 +27,8 @@ func (l goldenLog) Append(context.Context, topic.Partition, int32, []byte) (int6
 	return -1, errors.New("read only")
 }
 
+func (l goldenLog) AwaitCommitted(context.Context, topic.Partition) error { return nil }
+
 func (l goldenLog) Replay(_ context.Context, p topic.Partition, visit func(record.Batch) error) error {
 	data, err := os.ReadFile(filepath.Join(string(l), strconv.Itoa(int(p.Partition))+".log"))
 	if err != nil {
