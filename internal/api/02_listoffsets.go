@@ -12,8 +12,11 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// debugReplica is the replica id of a tool that wants an answer of any replica.
-const debugReplica = -2
+// Replica ids of clients. A tool that debugs wants an answer of any replica, and sees all of its log.
+const (
+	consumerReplica = -1
+	debugReplica    = -2
+)
 
 func (s *Server) listOffsets(_ context.Context, r *Request, req *kmsg.ListOffsetsRequest) (*kmsg.ListOffsetsResponse, error) {
 	isolation, err := offsetsIsolation(req)
@@ -50,7 +53,7 @@ func (s *Server) listOffsets(_ context.Context, r *Request, req *kmsg.ListOffset
 
 func offsetsIsolation(req *kmsg.ListOffsetsRequest) (commitlog.Isolation, error) {
 	switch {
-	case req.ReplicaID >= 0:
+	case req.ReplicaID != consumerReplica:
 		return commitlog.ReadLogEnd, nil
 	case req.IsolationLevel == 0:
 		return commitlog.ReadUncommitted, nil

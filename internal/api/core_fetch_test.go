@@ -568,3 +568,49 @@ func TestDecodedRequestMayBeKept(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// Fetch carries who asks to the partition: a follower sees the log end, and where it is counts; another broker is none.
+func TestFetchByFollowers(t *testing.T) {
+	n := startNode(t, vfs.NewMem(), "data", nil)
+	c := n.client()
+	followed := testPartition(testNode, testNode, 2)
+	followed.TopicID, followed.PartitionID, followed.LeaderEpoch, followed.PartitionEpoch = testTopicID, 0, 4, 5
+	n.apply(followed)
+	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+	f := func(version int16, id, epoch int32, offset int64, want *kerr.Error) (hw int64, size int) {
+		t.Helper()
+		req := fetchRequest(0, offset)
+		req.IsolationLevel = 1
+		req.ReplicaID, req.ReplicaState.ID = id, id
+		req.Topics[0].Partitions[0].CurrentLeaderEpoch = epoch
+		p := call[*kmsg.FetchResponse](c, version, req).Topics[0].Partitions[0]
+		code := int16(0)
+		if want != nil {
+			code = want.Code
+		}
+		if p.ErrorCode != code {
+			t.Errorf("version %d, broker %d in epoch %d: got error %d, want %d", version, id, epoch, p.ErrorCode, code)
+		}
+		return p.HighWatermark, len(p.RecordBatches)
+	}
+	for _, v := range []int16{5, 9, 12, 15, 18} {
+		epoch := int32(4)
+		if v < 9 {
+			epoch = -1
+		} else {
+			f(v, 3, epoch, 0, kerr.UnknownLeaderEpoch)
+			f(v, 2, 3, 0, kerr.FencedLeaderEpoch)
+		}
+		f(v, 3, -1, 0, kerr.NotLeaderForPartition)
+		if hw, size := f(v, 2, epoch, 0, nil); hw != 0 || size == 0 {
+			t.Errorf("version %d: a follower got high watermark %d and %d bytes", v, hw, size)
+		}
+		if hw, size := f(v, -1, epoch, 0, nil); hw != 0 || size != 0 {
+			t.Errorf("version %d: a consumer got high watermark %d and %d bytes", v, hw, size)
+		}
+	}
+	f(15, 2, 4, 1, nil)
+	if hw, size := f(12, -1, -1, 0, nil); hw != 1 || size == 0 {
+		t.Errorf("a consumer got high watermark %d and %d bytes, want what the follower has", hw, size)
+	}
+}

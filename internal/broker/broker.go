@@ -173,10 +173,11 @@ func metadataDir(c *config.Broker) string {
 	return c.LogDirs()[0]
 }
 
-func (b *Broker) makeReplicas(context.Context, *config.Broker) error {
+func (b *Broker) makeReplicas(_ context.Context, c *config.Broker) error {
 	b.replicas = replica.NewManager(replica.Options{
 		NodeID: b.logs.NodeID(), Logs: b.logs, Logger: b.logger, OnChange: b.partitionChanged,
-		LogConfig: func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
+		LogConfig:    func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
+		LagTimeMaxMs: c.Long("replica.lag.time.max.ms"),
 	})
 	b.groups = group.New(b.groupOptions())
 	b.onStop("groups", func(context.Context) error {

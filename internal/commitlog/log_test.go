@@ -463,6 +463,7 @@ func TestLookup(t *testing.T) {
 	f(LatestTiered, ReadUncommitted, -1)
 	f(EarliestPendingUpload, ReadUncommitted, -1)
 	f(MaxTimestamp, ReadUncommitted, 5)
+	f(MaxTimestamp, ReadCommitted, -1) // it is in an open transaction
 	must(t, l.IncrementLogStart(3))
 	f(Earliest, ReadUncommitted, 3)
 	f(at, ReadUncommitted, 3)

@@ -49,7 +49,8 @@ func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool
 	case Earliest, EarliestLocal:
 		return segment.TimestampOffset{Timestamp: -1, Offset: o.LogStart, LeaderEpoch: l.EpochForOffset(o.LogStart)}, true, nil
 	case MaxTimestamp:
-		return l.lookupMax(o)
+		t, ok, err := l.lookupMax(o)
+		return t, ok && t.Offset < o.Limit(r.Isolation), err
 	case LatestTiered, EarliestPendingUpload:
 		return segment.TimestampOffset{Timestamp: -1, Offset: -1, LeaderEpoch: -1}, false, nil
 	}

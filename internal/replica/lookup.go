@@ -33,7 +33,7 @@ func (p *Partition) Lookup(q Lookup) (segment.TimestampOffset, error) {
 	}
 	t, ok, err := log.Lookup(commitlog.LookupRequest{Timestamp: q.Timestamp, Isolation: q.Isolation})
 	switch {
-	case err == nil && !ok && q.Timestamp != commitlog.Earliest:
+	case err == nil && !ok && (q.Timestamp >= 0 || q.Timestamp == commitlog.MaxTimestamp):
 		return nothing, unsure
 	case err != nil || !ok:
 		return nothing, err

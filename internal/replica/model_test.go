@@ -32,7 +32,7 @@ type wait struct {
 // Whatever arrives late, twice or never: what all of the ISR has, and only that, is below high watermarks and is
 // acknowledged.
 func TestHighWatermarkIsSafe(t *testing.T) {
-	for range 60 { // times the 100 histories of a check: what goes wrong takes many steps
+	for range 40 { // times the 100 histories of a check: what goes wrong takes many steps
 		rapid.Check(t, runHistory)
 	}
 }
