@@ -126,7 +126,7 @@ func TestValidateRebuilds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if source == None && !bytes.Equal(back.Set, before) {
-				t.Errorf("%v to %v and back: got\n%x, want\n%x", source, target, []byte(back.Set), before)
+				t.Errorf("%v to %v and back: got\n%x, want\n%x", source, target, back.Set, before)
 			}
 		}
 	}

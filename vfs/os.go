@@ -86,7 +86,7 @@ func (osFS) Space(name string) (total, free int64, err error) {
 	if err := ignoringEINTR(func() error { return unix.Statfs(name, &st) }); err != nil {
 		return 0, 0, &fs.PathError{Op: "statfs", Path: name, Err: err}
 	}
-	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
+	block := int64(st.Bsize) // its type differs between systems
 	return int64(st.Blocks) * block, int64(st.Bavail) * block, nil
 }
 

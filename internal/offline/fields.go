@@ -82,7 +82,7 @@ func (r *reader) uvarint() uint32 {
 // length reads the length of a string, of bytes or of an array, whose field has width bytes
 // where it is not compact; -1 is null. Each element takes a byte at least.
 func (r *reader) length(width int, null bool) int {
-	n := int64(-1)
+	var n int64
 	if r.flexible {
 		n = int64(r.uvarint()) - 1
 	} else {
