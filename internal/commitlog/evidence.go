@@ -48,8 +48,9 @@ type verdict struct {
 // have above everything else, or contradicted. After a clean stop two of the last batch, the
 // recovery point and the newest snapshot that agree are where the log was closed. A recovery point
 // comes after a sync of all below, so that it is wrong when the file ends well where the high
-// watermark or a snapshot is. And a roll leaves a segment and a snapshot: one of them alone behind a
-// file that ends well is a stray one.
+// watermark or a snapshot is. A roll leaves a segment and a snapshot: a segment alone behind a file that
+// ends well is a stray one. A stop leaves a snapshot alone; that is a stray one when the high watermark
+// or the recovery point is where the file ends well, or when the last stop was a clean one.
 func provenEnd(e evidence) verdict {
 	rest := max(e.found, e.agreed(), 0)
 	v := verdict{end: rest}
@@ -95,7 +96,9 @@ func (e *evidence) believes(w witness, rest int64) bool {
 		return false
 	case w == byRecoveryPoint && (e.certain || e.found == 0) && (e.claims[byHighWatermark] == e.found || e.claims[bySnapshot] == e.found):
 		return false
-	case (w == bySnapshot || w == bySegment) && e.certain:
+	case w == bySegment && e.certain:
+		return false
+	case w == bySnapshot && e.certain && e.found > 0 && (e.clean || e.claims[byHighWatermark] == e.found || e.claims[byRecoveryPoint] == e.found):
 		return false
 	}
 	return true

@@ -99,6 +99,9 @@ func (l *Log) load(o Options) error {
 		r.absent = l.absentFiles(o, r, &left, orphans)
 		r.unindexed = left.unindexed()
 		err := r.run()
+		if errors.Is(err, errTurned) {
+			continue
+		}
 		overflow, ok := errors.AsType[*overflowError](err)
 		if !ok && err != nil {
 			return err
@@ -153,7 +156,7 @@ func (o *Options) claims() (c [witnesses]int64) {
 
 // newRecovery says what to trust, and reads the leader epochs.
 func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
-	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, claims: o.claims(), meter: o.Recovery}
+	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, claims: o.claims(), turned: math.MaxInt64, meter: o.Recovery}
 	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
 		r.clean = true // nobody will read it
 	}
@@ -267,12 +270,15 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 
 // absentFiles returns the .log files that are missing: their indexes are there, or the log had
 // them when it was closed, and nothing says that they were on their way out. A crash in the middle
-// of a compaction leaves such indexes, too.
+// of a compaction leaves such indexes, too, but none of the last segment, which is not compacted.
 func (l *Log) absentFiles(o Options, r *recovery, left *leftovers, orphans []string) (list []absentFile) {
 	var bases []int64
-	if r.clean || !l.config.Load().Compact {
-		for _, name := range orphans {
-			base, _, _, _ := segment.ParseName(name)
+	compacted := int64(-1) // the last one that may have been
+	if n := len(r.segments); n > 0 && !r.clean && l.config.Load().Compact {
+		compacted = r.segments[n-1].BaseOffset()
+	}
+	for _, name := range orphans {
+		if base, _, _, _ := segment.ParseName(name); base > compacted {
 			bases = append(bases, base)
 		}
 	}

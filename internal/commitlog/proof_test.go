@@ -62,6 +62,8 @@ func TestProvenEndOfDamagedLogs(t *testing.T) {
 	same("nothing", func(*vfs.Mem) {}, 0)
 	same("bit in the last batch", func(mem *vfs.Mem) { overwrite(t, mem, logName(4), batchSize+70, []byte("x")) }, 0, 5, 6)
 	same("length of the last batch", func(mem *vfs.Mem) { overwrite(t, mem, logName(4), batchSize+8, []byte{0xff}) }, 0, 5, 6)
+	same("bit in the offset of the last batch", func(mem *vfs.Mem) { overwrite(t, mem, logName(4), batchSize+4, []byte{2}) }, 0, 5, 6)
+	same("bit in the offset of the first batch", func(mem *vfs.Mem) { overwrite(t, mem, logName(0), 5, []byte{2}) }, 0, 0, 1)
 	same("last segment is garbage", func(mem *vfs.Mem) { overwrite(t, mem, logName(4), 0, make([]byte, 2*batchSize)) }, 0, 4, 6)
 	same("cut inside of the last batch", func(mem *vfs.Mem) { cutFile(t, mem, logName(4), 2*batchSize-3) }, 0, 5, 6)
 	same("cut between two batches", func(mem *vfs.Mem) { cutFile(t, mem, logName(4), batchSize) }, 0, 5, 6)
@@ -99,6 +101,20 @@ func TestProvenEndOfDamagedLogs(t *testing.T) {
 	}
 
 	whole := want{0, 6, [2]int64{6, 6}}
+	alone := func(damage func(*vfs.Mem)) func(*vfs.Mem, *Options) { // no checkpoint knows anything
+		return func(mem *vfs.Mem, o *Options) {
+			if !o.Clean {
+				o.RecoveryPoint, o.HighWatermark = 0, 0
+			}
+			damage(mem)
+		}
+	}
+	f("cut between two batches, and a snapshot at the end", alone(func(mem *vfs.Mem) { cutFile(t, mem, logName(4), batchSize) }), want{0, 6, [2]int64{5, 6}}, want{0, 6, [2]int64{5, 6}})
+	f("last one missing, and a snapshot at the end", alone(func(mem *vfs.Mem) { removeAll(t, mem, logName(4)) }), want{0, 6, [2]int64{4, 6}}, want{0, 6, [2]int64{4, 6}})
+	f("last one of a compacted log missing", func(mem *vfs.Mem, o *Options) {
+		alone(func(mem *vfs.Mem) { removeAll(t, mem, logName(4)) })(mem, o)
+		o.Config.Compact = true
+	}, want{0, 6, [2]int64{4, 6}}, want{0, 6, [2]int64{4, 6}})
 	f("high watermark of another world", func(_ *vfs.Mem, o *Options) { o.HighWatermark = 1 << 60 }, whole, whole)
 	f("recovery point of another world", func(_ *vfs.Mem, o *Options) { o.RecoveryPoint = 1 << 60 }, whole, whole)
 	f("high watermark a little too high", func(_ *vfs.Mem, o *Options) { o.HighWatermark = 16 }, whole, want{0, 16, [2]int64{6, 16}})

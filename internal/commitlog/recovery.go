@@ -29,6 +29,7 @@ type recovery struct {
 	tail      bool  // the last segment ends with bad bytes, which stay
 	bad       bool  // the last segment that was checked ends with bad bytes
 	longer    bool  // indexes lead beyond its last batch
+	turned    int64 // all offsets are below it: that of a batch which isTurned
 
 	recovered int64                // base of the first segment that was checked, or -1
 	made      []segment.AbortedTxn // by the markers of the segment that is being checked

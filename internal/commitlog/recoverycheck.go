@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
+
+// errTurned asks to begin again: see recovery.turned.
+var errTurned = errors.New("a bit of the last base offset has turned round")
 
 // check recovers the segments from the recovery point on.
 func (r *recovery) check() error {
@@ -164,11 +169,7 @@ func (r *recovery) isHole(i int) bool {
 
 // recoverSegment checks segment i and moves the end behind what is good of it.
 func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err error) {
-	l, s, bound := r.log, r.segments[i], int64(math.MaxInt64)
-	size := s.Size()
-	if i+1 < len(r.segments) {
-		bound = r.segments[i+1].BaseOffset()
-	}
+	l, s, size := r.log, r.segments[i], r.segments[i].Size()
 	r.end, r.tail, r.bad, r.longer = max(r.end, s.BaseOffset()), false, false, false
 	if err := r.snapshotAt(s.BaseOffset()); err != nil {
 		return 0, err
@@ -181,6 +182,11 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	r.made, r.stored = nil, lost.aborted
 	cut, err = s.Recover(func(found segment.Located) error {
 		b := found.Batch
+		last := found.Position+int64(b.Size()) == size
+		if last && i+1 == len(r.segments) && r.isTurned(b) {
+			r.turned = b.BaseOffset()
+			return errTurned
+		}
 		if err := lost.before(found, r.end); err != nil {
 			return err
 		}
@@ -191,13 +197,13 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		}
 		r.end = b.NextOffset()
 		r.producers.end = max(r.producers.end, r.end)
-		if found.Position+int64(b.Size()) == size { // its indexes are made anew behind it
+		if last { // its indexes are made anew behind it
 			if r.longer, err = r.wasLonger(i); err != nil {
 				return err
 			}
 		}
 		return count.read(found.Position)
-	}, bound, func(first int64) (int64, bool, error) { return r.tailEnd(i, first) })
+	}, r.bound(i), func(first int64) (int64, bool, error) { return r.tailEnd(i, first) })
 	if errors.Is(err, segment.ErrOffsetOverflow) {
 		return 0, &overflowError{s, err}
 	}
@@ -216,6 +222,25 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	r.producers.end = max(r.producers.end, r.end)
 	l.setFactsLocked(r.segments, s, &txnFacts{open: r.producers.openTxns()})
 	return cut, nil
+}
+
+// bound returns what all offsets of segment i are below.
+func (r *recovery) bound(i int) int64 {
+	if i+1 < len(r.segments) {
+		return r.segments[i+1].BaseOffset()
+	}
+	return r.turned
+}
+
+// isTurned reports whether one bit of the base offset of the last batch, which has no checksum, leads it
+// away from where everything that is known says that the log ended, and where the batch in front of it does.
+func (r *recovery) isTurned(b record.Batch) bool {
+	if b.Magic() < 2 && b.Codec() != record.None {
+		return false // it has its last offset
+	}
+	away := b.BaseOffset() - r.end
+	known := slices.Max(r.claims[:])
+	return away > 0 && bits.OnesCount64(uint64(b.BaseOffset()^r.end)) == 1 && known > r.end && known <= b.NextOffset()-away
 }
 
 // tailEnd returns up to which offset the bad bytes at the end of segment i were records, of which
