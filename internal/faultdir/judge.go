@@ -188,8 +188,13 @@ func (j *judgement) pinned(id topic.Partition, want, have *PartitionReading) boo
 	if have.LastStable >= want.LastStable {
 		return false
 	}
-	r, ok := byOffset(want.Uncommitted)[have.LastStable]
-	return ok && j.undecided(want, r, j.scope.Lost[id])
+	if r, ok := byOffset(want.Uncommitted)[have.LastStable]; ok {
+		return j.undecided(want, r, j.scope.Lost[id])
+	}
+	// Compaction has taken its first record: then it is not known whose it was.
+	return slices.ContainsFunc(want.Uncommitted, func(m Record) bool {
+		return m.Control >= 0 && m.Offset > have.LastStable && j.scope.Lost[id].has(m.Offset)
+	})
 }
 
 // proven is where the log of a partition ends at least: where it ended, unless only what a fault has

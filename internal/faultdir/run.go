@@ -1,6 +1,7 @@
 package faultdir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -484,10 +485,32 @@ func (j *judgement) again(what string, first, got *Reading, appended map[topic.P
 		if !slices.Equal(have.Uncommitted, uncommitted) {
 			j.object(Changed, "%v after %s: %s", id, what, difference(have.Uncommitted, uncommitted))
 		}
+		if goesOn {
+			committed = j.decided(id, want, have, committed)
+		}
 		if !slices.Equal(have.Committed, committed) {
 			j.object(Changed, "%v after %s, committed: %s", id, what, difference(have.Committed, committed))
 		}
 	}
+}
+
+// decided returns what readers of committed records have to get when the last stable offset has gone on
+// since the first reading: what they got, and in between what the truth says was committed.
+func (j *judgement) decided(id topic.Partition, want, have *PartitionReading, committed []Record) []Record {
+	truth, found := j.truth.Partitions[id], byOffset(have.Uncommitted)
+	list := slices.DeleteFunc(slices.Clone(committed), func(r Record) bool { return r.Offset >= have.LastStable })
+	if truth == nil {
+		return list
+	}
+	got := byOffset(have.Committed)
+	for _, r := range truth.Committed {
+		_, given := got[r.Offset] // or readers get an error: its marker is lost
+		if _, ok := found[r.Offset]; ok && (given || !j.undecided(truth, r, j.scope.Lost[id])) && r.Offset >= want.LastStable && r.Offset < have.LastStable {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) })
+	return slices.Compact(list)
 }
 
 // difference tells the first one between two lists of records.
