@@ -504,8 +504,8 @@ func (j *judgement) decided(id topic.Partition, want, have *PartitionReading, co
 	}
 	got := byOffset(have.Committed)
 	for _, r := range truth.Committed {
-		_, given := got[r.Offset] // or readers get an error: its marker is lost
-		if _, ok := found[r.Offset]; ok && (given || !j.undecided(truth, r, j.scope.Lost[id])) && r.Offset >= want.LastStable && r.Offset < have.LastStable {
+		given := got[r.Offset] == r // or readers get an error: its marker is lost
+		if found[r.Offset] == r && (given || !j.undecided(truth, r, j.scope.Lost[id])) && r.Offset >= want.LastStable && r.Offset < have.LastStable {
 			list = append(list, r)
 		}
 	}
