@@ -232,15 +232,19 @@ func (r *recovery) bound(i int) int64 {
 	return r.turned
 }
 
+// turnedMin is how far a bit leads a batch away at least that isTurned tells from a gap.
+const turnedMin = 1 << 16
+
 // isTurned reports whether one bit of the base offset of the last batch, which has no checksum, leads it
-// away from where everything that is known says that the log ended, and where the batch in front of it does.
+// far away from where everything that is known says that the log ended, and where the batch in front of it
+// does. A truncation inside of a batch, and compaction of what a follower gets, leave short gaps.
 func (r *recovery) isTurned(b record.Batch) bool {
 	if b.Magic() < 2 && b.Codec() != record.None {
 		return false // it has its last offset
 	}
 	away := b.BaseOffset() - r.end
 	known := slices.Max(r.claims[:])
-	return away > 0 && bits.OnesCount64(uint64(b.BaseOffset()^r.end)) == 1 && known > r.end && known <= b.NextOffset()-away
+	return away >= turnedMin && bits.OnesCount64(uint64(b.BaseOffset()^r.end)) == 1 && known > r.end && known <= b.NextOffset()-away
 }
 
 // tailEnd returns up to which offset the bad bytes at the end of segment i were records, of which
