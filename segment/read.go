@@ -19,18 +19,17 @@ type BatchPosition struct {
 // The zero Slice is empty. Where descriptors are scarce (see FileCache) a slice holds none: once the
 // segment is removed or closed, reading fails.
 type Slice struct {
-	file     *openFile   // nil: file is to be opened for each read
-	scarce   *cachedFile // nil: the slice has its descriptor
-	position int64
-	size     int
-	first    BatchPosition
+	file   *openFile   // nil: file is to be opened for each read
+	scarce *cachedFile // nil: the slice has its descriptor
+	size   int
+	first  BatchPosition // begins where the slice does
 }
 
 // Size returns the number of bytes.
 func (sl Slice) Size() int { return sl.size }
 
 // Position returns where the slice starts in the file.
-func (sl Slice) Position() int64 { return sl.position }
+func (sl Slice) Position() int64 { return sl.first.Position }
 
 // First returns the place of the first batch, which may be longer than the slice.
 func (sl Slice) First() BatchPosition { return sl.first }
@@ -57,9 +56,9 @@ func (sl Slice) ReadAt(p []byte, off int64) (int, error) {
 		defer file.release()
 	}
 	if int64(len(p)) <= left {
-		return file.ReadAt(p, sl.position+off)
+		return file.ReadAt(p, sl.first.Position+off)
 	}
-	n, err := file.ReadAt(p[:left], sl.position+off)
+	n, err := file.ReadAt(p[:left], sl.first.Position+off)
 	if err == nil {
 		err = io.EOF
 	}
@@ -122,7 +121,7 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool
 		size = max(size, fr.size)
 	}
 	size = int(max(0, min(int64(size), maxPosition-fr.position)))
-	sl := Slice{file: f, position: fr.position, size: size, first: fr.place()}
+	sl := Slice{file: f, size: size, first: fr.place()}
 	if s.log.cache.crowded() {
 		f.release()
 		sl.file, sl.scarce = nil, &s.log

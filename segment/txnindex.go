@@ -97,9 +97,10 @@ func (s *Segment) Aborted(fetchOffset, upper int64) (list []AbortedTxn, done boo
 	}
 	all := txns.view()
 	from, _ := slices.BinarySearchFunc(all, fetchOffset, func(a AbortedTxn, at int64) int { return cmp.Compare(a.LastOffset, at) })
-	for _, a := range all[from:] {
+	for i := range all[from:] {
+		a := &all[from+i]
 		if a.FirstOffset < upper {
-			list = append(list, a)
+			list = append(list, *a)
 		}
 		done = done || a.LastStableOffset >= upper
 	}

@@ -26,29 +26,31 @@ type ReadResult struct {
 // minOne allows more than maxBytes for the first batch. The slice is empty at the limit
 // and beyond; outside the log the error matches ErrOffsetOutOfRange, and the result has
 // the Offsets all the same. Read takes no lock.
-func (l *Log) Read(start int64, maxBytes int, upTo Isolation, minOne bool) (ReadResult, error) {
+func (l *Log) Read(start int64, maxBytes int, upTo Isolation, minOne bool) (r ReadResult, err error) {
 	for {
 		o := l.offsets.Load()
-		r, err := l.read(o, start, maxBytes, upTo, minOne)
+		r.Offsets = o
+		err = l.read(&r, start, maxBytes, upTo, minOne)
 		if err == nil || l.offsets.Load() == o {
 			return r, err
 		}
-		// A truncation or a deletion may have pulled the file away: look again.
+		r = ReadResult{} // a truncation or a deletion may have pulled the file away: look again
 	}
 }
 
-func (l *Log) read(o *Offsets, start int64, maxBytes int, upTo Isolation, minOne bool) (ReadResult, error) {
-	r := ReadResult{Offsets: o}
+// read fills in what r, which has Offsets and nothing else, does not have yet.
+func (l *Log) read(r *ReadResult, start int64, maxBytes int, upTo Isolation, minOne bool) error {
+	o := r.Offsets
 	if start < o.LogStart || start > o.End {
-		return r, ErrOffsetOutOfRange
+		return ErrOffsetOutOfRange
 	}
 	limit := o.limit(upTo)
 	if start >= limit.offset {
-		return r, nil
+		return nil
 	}
 	limit, err := l.locate(o, limit)
 	if err != nil {
-		return r, err
+		return err
 	}
 	for i := max(0, o.floor(start)); i < len(o.segments); i++ {
 		s := o.segments[i]
@@ -64,22 +66,25 @@ func (l *Log) read(o *Offsets, start int64, maxBytes int, upTo Isolation, minOne
 			continue
 		}
 		if err != nil {
-			return r, fmt.Errorf("%v: %w", l.partition, err)
+			return fmt.Errorf("%v: %w", l.partition, err)
 		}
 		if r.Slice.Size() == 0 {
 			r.Slice.Release()
 			r.Slice = segment.Slice{}
 		} else if upTo == ReadCommitted {
-			err = l.decide(o, i, start, &r)
+			err = l.decide(i, start, r)
 		}
-		return r, err
+		return err
 	}
-	return r, nil
+	return nil
 }
 
 // locate looks up the place of a limit in the files, if it is not known. A limit inside a
 // batch becomes that batch's start.
 func (l *Log) locate(o *Offsets, limit position) (position, error) {
+	if s := limit.segment; s == o.active() && s.BaseOffset() <= limit.offset {
+		return limit, nil
+	}
 	floor := max(0, o.floor(limit.offset))
 	if s := limit.segment; s != nil && (s == o.segments[floor] || floor > 0 && s == o.segments[floor-1]) {
 		return limit, nil
@@ -102,7 +107,8 @@ var errUndecided = errors.New("transaction is undecided: its marker is damaged")
 // decide says which transactions with records in the slice, read from start on of segment i, are
 // aborted, and cuts the slice in front of the first record of one that is undecided. A slice that
 // begins with such a record is an error, as if it was damaged.
-func (l *Log) decide(o *Offsets, i int, start int64, r *ReadResult) error {
+func (l *Log) decide(i int, start int64, r *ReadResult) error {
+	o := r.Offsets
 	s := o.segments[i]
 	upper, ok := s.UpperBound(r.Slice.Position(), r.Slice.Size())
 	switch {
