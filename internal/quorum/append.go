@@ -156,7 +156,7 @@ func (l *metadataLog) writable(end int64) (*segment, error) {
 	if last != nil && last.size < l.segmentBytes {
 		return last, nil
 	}
-	file, err := l.createSegment(filepath.Join(l.dir, segmentName(end)))
+	next, err := l.createSegment(end)
 	if vfs.FaultOf(err) == vfs.ProcessFault && last != nil {
 		l.logger.Warn("the metadata log goes on in its full segment", "err", err)
 		return last, nil // which has its descriptor
@@ -164,7 +164,6 @@ func (l *metadataLog) writable(end int64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &segment{base: end, file: file}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.segments = append(l.mu.segments, next)
@@ -180,7 +179,9 @@ func (l *metadataLog) lastSegment() *segment {
 	return nil
 }
 
-func (l *metadataLog) createSegment(path string) (vfs.File, error) {
+// createSegment makes the file of a segment at the end of the log.
+func (l *metadataLog) createSegment(end int64) (*segment, error) {
+	path := filepath.Join(l.dir, segmentName(end))
 	file, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, err
@@ -188,5 +189,14 @@ func (l *metadataLog) createSegment(path string) (vfs.File, error) {
 	if err := l.fs.SyncDir(l.dir); err != nil {
 		return nil, errors.Join(err, file.Close(), l.fs.Remove(path))
 	}
-	return file, nil
+	return &segment{base: end, file: file}, nil
+}
+
+// addSegmentLocked begins a segment at the end of the log.
+func (l *metadataLog) addSegmentLocked() error {
+	s, err := l.createSegment(l.mu.nextOffset)
+	if err == nil {
+		l.mu.segments = append(l.mu.segments, s)
+	}
+	return err
 }

@@ -62,7 +62,7 @@ type metadataLog struct {
 		fileEpoch int32 // epoch of the last batch in the files, or noEpoch
 		torn      *tornTail
 		stale     []*segment // of what the snapshot holds, with a gap behind them
-		replaced  []int64    // bases of segments that a received snapshot has replaced
+		replaced  bool       // a received snapshot takes the place of all segments
 		marks     map[int64]mark
 
 		// soleVoter is written with the next LeaderChange. Until then what the log says of
@@ -337,13 +337,16 @@ func (l *metadataLog) close() error {
 }
 
 // noteCheckpoint keeps what a bootstrap checkpoint says about the quorum, unless the log says
-// something newer.
-func (l *metadataLog) noteCheckpoint(c checkpointData) {
+// something, and returns what held before the log.
+func (l *metadataLog) noteCheckpoint(c checkpointData) kraftState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.mu.kraft.newest(); s.version == nil && s.voters == nil {
-		l.mu.kraft = kraftHistory{{version: c.kraftVersion, voters: c.voters, votersOffset: -1}}
+	s := l.mu.kraft.at(0)
+	if s.version == nil && s.voters == nil {
+		s = kraftState{version: c.kraftVersion, voters: c.voters, votersOffset: -1}
+		l.mu.kraft.startAt(s)
 	}
+	return s
 }
 
 // voters returns the voters that the log or the newest snapshot names, nil when they do not.
@@ -351,6 +354,13 @@ func (l *metadataLog) voters() *metadata.VotersRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mu.kraft.newest().voters
+}
+
+// level returns the kraft.version: from 1 on voters are in the log.
+func (l *metadataLog) level() int16 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.kraft.newest().level()
 }
 
 // configuration returns who votes.

@@ -52,26 +52,37 @@ func (q *Quorum) join() (err error) {
 
 // lead completes what the leader before left undone, before anybody may propose: what is committed of
 // earlier epochs is applied, which a barrier is the proof of.
-func (q *Quorum) lead() {
+func (q *Quorum) lead(leads bool) {
+	q.leads.Store(false)
+	if !leads {
+		return
+	}
 	if err := q.raft.Barrier(0).Error(); err != nil {
 		return // of a leadership that was lost
 	}
 	q.machine.flush() // raft has only handed it over
 	if err := q.complete(context.Background()); err != nil {
 		q.opts.Logger.Error("cannot begin to lead the metadata log", "error", err)
+		return
 	}
+	q.outdate()
+	q.leads.Store(true)
 }
 
-// Leader returns who leads, as far as the log says, and its epoch. Both are of one LeaderChange, which
-// is on disk: they may be told to others. The leader is -1 when a newer epoch may have begun.
+// ready reports whether this node may propose. The only voter always may.
+func (q *Quorum) ready() bool { return q.opts.peers == nil || q.leads.Load() }
+
+// Leader returns who leads, -1 when that is not known, and the newest epoch, which is on disk: both may
+// be told to others. raft forgets a leader before it takes a newer term, so that a leader that is seen
+// while the epoch stays is that epoch's.
 func (q *Quorum) Leader() (id, epoch int32) {
-	q.log.mu.Lock()
-	leader := q.log.mu.leader
-	q.log.mu.Unlock()
-	if epoch := q.state.epoch(); epoch > leader.epoch {
-		return nobody, epoch
+	epoch = q.state.epoch()
+	address, _ := q.raft.LeaderWithID()
+	id, err := parseAddress(address)
+	if now := q.state.epoch(); err != nil || now != epoch {
+		return nobody, now
 	}
-	return leader.id, leader.epoch
+	return id, epoch
 }
 
 // introduce says what VotersRecord is to have of a voter that is about to join.

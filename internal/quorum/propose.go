@@ -90,6 +90,9 @@ func (q *Quorum) Tail() Tail {
 // Records that do not fit are refused and change nothing; an error of wait says that they may have
 // been committed. ctx bounds the wait for a place in the queue.
 func (q *Quorum) Propose(ctx context.Context, t Tail, records []metadata.Record) (wait func(context.Context) error, err error) {
+	if !q.ready() {
+		return nil, ErrNotLeader
+	}
 	if len(records) == 0 {
 		return q.awaitTail(t)
 	}
@@ -208,6 +211,14 @@ func (q *Quorum) explain(err error) error {
 		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	return err
+}
+
+// outdate makes every Tail an old one: others may have led since it was taken.
+func (q *Quorum) outdate() {
+	m := &q.proposals.mu
+	m.Lock()
+	defer m.Unlock()
+	m.tail.version++
 }
 
 // closeProposals refuses what comes; what is in flight is seen to its end.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -73,6 +75,7 @@ type Quorum struct {
 	stop     chan struct{}
 	done     sync.WaitGroup // the goroutine run
 	settling sync.WaitGroup // the goroutine settle
+	leads    atomic.Bool    // what the leader before left undone is done
 
 	proposals proposals
 
@@ -200,13 +203,27 @@ func (q *Quorum) load() error {
 // loadLog reads the log behind the snapshot.
 func (q *Quorum) loadLog(c checkpointData) error {
 	if q.mu.snapshot.received {
-		return q.log.replace(q.mu.snapshot)
+		q.log.replace(q.mu.snapshot)
+		return nil
 	}
 	end := q.mu.snapshot.id.endOffset
 	if err := q.log.load(end, end); err != nil {
 		return err
 	}
-	return q.fit(c)
+	if err := q.fit(c); err != nil || q.opts.peers == nil || q.mu.snapshot.id != bootstrapID {
+		return err
+	}
+	return q.loadFormatted()
+}
+
+// loadFormatted takes the voters that a storage tool wrote, for a log that names none.
+func (q *Quorum) loadFormatted() error {
+	c, _, err := q.readCheckpoint(q.snapshots.path(bootstrapID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	q.mu.snapshot.kraft = q.log.noteCheckpoint(c)
+	return nil
 }
 
 // openState opens quorum-state. A damaged one is made anew if the log itself says who leads and votes:
@@ -443,8 +460,8 @@ func (q *Quorum) run() {
 		case <-q.stop:
 			return
 		case leads := <-q.notify: // a lone voter loses its leadership only to a failure
-			if leads && q.opts.peers != nil {
-				q.lead()
+			if q.opts.peers != nil {
+				q.lead(leads)
 			}
 		case <-q.wake:
 			q.maybeSnapshot()

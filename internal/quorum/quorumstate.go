@@ -119,6 +119,9 @@ func parseQuorumState(b []byte) (d quorumStateData, err error) {
 
 // writeLocked makes data the content of the file.
 func (s *quorumState) writeLocked(data quorumStateData) error {
+	if s.log.level() > 0 && !s.alone() {
+		data.DataVersion, data.ClusterID, data.AppliedOffset, data.CurrentVoters = 1, nil, nil, nil
+	}
 	if data.DataVersion == 1 {
 		directory := uuidText(directoryIn(s.log.voters(), data.VotedID).String())
 		data.VotedDirectoryID = &directory

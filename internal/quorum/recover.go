@@ -53,13 +53,12 @@ func (l *metadataLog) load(skip int64, marks ...int64) error {
 }
 
 // replace notes that a received snapshot is to take the place of the log, for settle to remove it.
-func (l *metadataLog) replace(s snapshot) (err error) {
+func (l *metadataLog) replace(s snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.replaced, err = l.segmentBases()
+	l.mu.replaced = true
 	l.beginLocked(s)
 	l.mu.fileEnd, l.mu.fileEpoch = s.id.endOffset, s.id.epoch
-	return err
 }
 
 // settle makes the files what load took them for: it cuts a torn tail, removes what a snapshot has
@@ -78,13 +77,6 @@ func (l *metadataLog) settle() error {
 		l.logger.Error("the metadata log ends before the snapshot: it starts anew there", "log end", l.mu.fileEnd, "snapshot", l.mu.nextOffset)
 		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
 	}
-	for len(l.mu.replaced) > 0 {
-		base := l.mu.replaced[0]
-		l.mu.replaced = l.mu.replaced[1:]
-		if err := l.removeSegment(base); err != nil {
-			return err
-		}
-	}
 	for len(l.mu.stale) > 0 {
 		s := l.mu.stale[0]
 		l.mu.stale = l.mu.stale[1:]
@@ -92,7 +84,25 @@ func (l *metadataLog) settle() error {
 			return err
 		}
 	}
-	return nil
+	return l.settleReplacedLocked()
+}
+
+// settleReplacedLocked does what restart would have done.
+func (l *metadataLog) settleReplacedLocked() error {
+	if !l.mu.replaced {
+		return nil
+	}
+	l.mu.replaced = false
+	bases, err := l.segmentBases()
+	if err != nil {
+		return err
+	}
+	for _, base := range bases {
+		if err := l.removeSegment(base); err != nil {
+			return err
+		}
+	}
+	return l.addSegmentLocked()
 }
 
 // restartLocked begins the numbering of entries at the end of the log. Until an anchor is found, the

@@ -82,11 +82,15 @@ func (l *metadataLog) truncateLocked(n int) error {
 			break
 		}
 		l.mu.segments = l.mu.segments[:len(l.mu.segments)-1]
-		if err := errors.Join(s.file.Close(), l.removeSegment(s.base)); err != nil {
+		// Synced one by one: a later segment that a crash brings back would follow on nothing.
+		if err := errors.Join(s.file.Close(), l.removeSegment(s.base), l.fs.SyncDir(l.dir)); err != nil {
 			return err
 		}
 	}
 	e.segment.size = e.position
+	for _, gone := range l.mu.entries[n:] {
+		l.newBytes.Add(-int64(gone.size))
+	}
 	l.mu.entries, l.mu.nextOffset = l.mu.entries[:n], end
 	l.mu.kraft.cut(l.nextIndexLocked())
 	if l.mu.leader.offset >= end {
@@ -123,7 +127,7 @@ func (l *metadataLog) unprove(end int64) error {
 }
 
 // restart empties the log and lets it go on behind a received snapshot, whose name says that it takes
-// the place of the log.
+// the place of the log. The empty segment says that nothing is missing behind it.
 func (l *metadataLog) restart(s snapshot) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +139,10 @@ func (l *metadataLog) restart(s snapshot) error {
 	l.mu.segments = nil
 	l.newBytes.Store(0)
 	l.beginLocked(s)
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return l.addSegmentLocked()
 }
 
 // beginLocked makes a snapshot what is before the first entry.
