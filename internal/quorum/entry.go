@@ -71,7 +71,24 @@ func receivedBatch(log *raft.Log, at origin) (record.Batch, error) {
 	if err == nil && (entry.Term != log.Term || entry.Type != log.Type || !bytes.Equal(entry.Data, log.Data)) {
 		err = fmt.Errorf("entry %d of type %v and term %d has a batch of type %v and epoch %d", log.Index, log.Type, log.Term, entry.Type, entry.Term)
 	}
+	if index := anchorIn(batch); err == nil && index != 0 && uint64(index) != log.Index {
+		err = fmt.Errorf("%w: the leader sends entry %d, which says it is entry %d", errNumbering, log.Index, index)
+	}
 	return batch, err
+}
+
+// anchorIn returns the index that a batch says it has, 0 if it does not.
+func anchorIn(batch record.Batch) int64 {
+	if !batch.IsControl() {
+		return 0
+	}
+	records, _ := decodeControl(batch)
+	for _, r := range records {
+		if m, ok := r.value.(*metadata.LeaderChangeMessage); ok {
+			return m.RaftIndex
+		}
+	}
+	return 0
 }
 
 // checkBatch says whether a batch is a good continuation of the log.

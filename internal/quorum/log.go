@@ -49,6 +49,8 @@ type metadataLog struct {
 		// those that are no entries any more because a snapshot holds them.
 		epochs []snapshotID
 
+		snapshot uint64 // index of the newest snapshot
+
 		// anchored: an entry or the snapshot said which index it has.
 		anchored bool
 
@@ -198,7 +200,7 @@ func (l *metadataLog) GetLog(index uint64, log *raft.Log) (err error) {
 // when it cannot read that. An entry of term 0 differs from all, so that raft deletes it and goes on.
 func (l *metadataLog) getLostLocked(index uint64, log *raft.Log) error {
 	last := l.mu.firstIndex - 1 // in the snapshot
-	if index < last || index > l.mu.lost {
+	if l.mu.lost == 0 || index < last || index > l.mu.lost {
 		return raft.ErrLogNotFound
 	}
 	*log = raft.Log{Index: index, Type: raft.LogNoop}
@@ -319,9 +321,12 @@ func (l *metadataLog) start() int64 {
 	return l.mu.segments[0].base
 }
 
-// snapshotTaken restarts the count of bytes since the last snapshot.
-func (l *metadataLog) snapshotTaken() {
+// snapshotTaken notes that there is a snapshot up to an entry, and restarts the count of bytes since.
+func (l *metadataLog) snapshotTaken(index uint64) {
 	l.newBytes.Store(0)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.snapshot = index
 }
 
 // close closes the files. Everything in them is synced.

@@ -446,7 +446,7 @@ func (q *Quorum) snapshotTaken(s snapshot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mu.snapshot = s
-	q.log.snapshotTaken()
+	q.log.snapshotTaken(s.index)
 }
 
 // run writes what nobody waits for, takes snapshots when they are due and reports a failure,

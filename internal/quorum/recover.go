@@ -304,6 +304,7 @@ func (l *metadataLog) anchor(s snapshot) (snapshot, error) {
 	default:
 		l.renumberLocked(l.mu.firstIndex + s.index - index)
 	}
+	l.mu.snapshot = s.index
 	before := l.mu.kraft.at(s.index)
 	s.kraft.index = s.index
 	if s.kraft.version == nil {

@@ -173,7 +173,7 @@ func (c *cluster) awaitSame(of int32) {
 }
 
 // batchesFrom returns the bytes of the log from an offset on.
-func batchesFrom(t *testing.T, n *voterNode, from int64) (all []byte) {
+func batchesFrom(t testing.TB, n *voterNode, from int64) (all []byte) {
 	t.Helper()
 	for _, name := range names(t, n.fs, n.dir, logSuffix) {
 		b, err := vfs.ReadFile(n.fs, filepath.Join(logDir(n.dir), name), 1<<24)

@@ -11,7 +11,8 @@ import (
 )
 
 // DeleteRange implements raft.LogStore: it removes entries from the front, after a snapshot, or
-// from the end, when another leader's log differs. A file that cannot be changed ends all writing.
+// from the end, when another leader's log differs; all of them are the front if the snapshot has them,
+// or else the end. A file that cannot be changed ends all writing.
 func (l *metadataLog) DeleteRange(first, last uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +32,7 @@ func (l *metadataLog) deleteLocked(first, last uint64) error {
 	switch {
 	case len(l.mu.entries) == 0 || first > last:
 		return nil
-	case first == l.mu.firstIndex:
+	case first == l.mu.firstIndex && (last < l.lastIndexLocked() || last <= l.mu.snapshot):
 		return l.deleteFrontLocked(int(last - first + 1))
 	case last == l.lastIndexLocked():
 		return l.truncateLocked(int(first - l.mu.firstIndex))
@@ -153,5 +154,6 @@ func (l *metadataLog) beginLocked(s snapshot) {
 	if s.index > 0 {
 		l.mu.firstIndex, l.mu.anchored = s.index+1, true
 	}
+	l.mu.snapshot = s.index
 	l.mu.kraft, l.mu.leader = kraftHistory{s.kraft}, noLeader
 }
