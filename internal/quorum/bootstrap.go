@@ -88,7 +88,7 @@ func (q *Quorum) writeBootstrap(path string) error {
 	return vfs.WriteFileAtomic(q.opts.FS, path, b.Bytes())
 }
 
-// writeEpochs notes where the epochs of the log begin.
+// writeEpochs notes where the epochs of the log begin, the first one not before the log.
 func (q *Quorum) writeEpochs(path string) error {
 	entries, err := checkpoint.ReadEpochs(q.opts.FS, path)
 	if !checkpoint.Whole(err) {
@@ -98,8 +98,12 @@ func (q *Quorum) writeEpochs(path string) error {
 		entries = slices.DeleteFunc(entries, func(e checkpoint.EpochEntry) bool { return e.Epoch >= start.epoch || e.StartOffset >= start.endOffset })
 		entries = append(entries, checkpoint.EpochEntry{Epoch: start.epoch, StartOffset: start.endOffset})
 	}
-	for len(entries) > 1 && entries[1].StartOffset <= q.log.start() {
+	start := q.log.start()
+	for len(entries) > 1 && entries[1].StartOffset <= start {
 		entries = entries[1:]
+	}
+	if len(entries) > 0 {
+		entries[0].StartOffset = max(entries[0].StartOffset, start)
 	}
 	return checkpoint.WriteEpochs(q.opts.FS, path, entries)
 }

@@ -183,7 +183,7 @@ func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 	level := s.image.Feature(metadata.MetadataVersion)
 	c, err := sink.(*snapshotSink).take()
 	if err == nil {
-		err = writeCheckpoint(sink, c, s.image.Records(), level, s.image.Epoch, s.now)
+		err = writeCheckpoint(sink, c, s.image.Records(), level, c.epoch, s.now)
 	}
 	if err != nil {
 		return fmt.Errorf("%w (cancelled: %v)", err, sink.Cancel())

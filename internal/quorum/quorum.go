@@ -480,7 +480,7 @@ func (q *Quorum) maybeSnapshot() {
 	}
 	err := q.raft.Snapshot().Error()
 	if err == nil {
-		err = q.snapshots.prune()
+		err = errors.Join(q.snapshots.prune(), q.writeEpochs(filepath.Join(q.dir, epochsFile)))
 	}
 	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		q.opts.Logger.Error("cannot take a snapshot of the metadata", "error", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -241,6 +242,8 @@ func TestSnapshots(t *testing.T) {
 		if names(t, fsys, dir, logSuffix)[0] == segmentName(0) {
 			t.Error("the first segment is still there")
 		}
+		start, _ := parseSegment(names(t, fsys, dir, logSuffix)[0])
+		checkEpochs(t, fsys, dir, checkpoint.EpochEntry{Epoch: 1, StartOffset: start}) // as check wants it
 		q = mustOpen(t, o)
 		if got := stateOf(q.Image()); !slices.Equal(got, state) {
 			t.Error("the image differs after a start from a snapshot")

@@ -497,3 +497,75 @@ func tryPropose(q *Quorum, records ...metadata.Record) error {
 	_, err := propose(context.Background(), q, records)
 	return err
 }
+
+// Whatever happens to three voters, what was acknowledged is there in the end, once, on all of them, and
+// their logs are the same. Nodes crash, start again, and are cut off.
+func TestThreeVotersInTrouble(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 1, 2, 3)
+				defer c.stop()
+				c.rng = rand.New(rand.NewPCG(seed, 3))
+				c.start(1, 2, 3)
+				c.leader()
+				acknowledged := map[int]bool{}
+				for n := range 60 {
+					for id, node := range c.nodes {
+						if node.q != nil && node.q.ready() && c.tryFor(id, topicRecords(n)) {
+							acknowledged[n] = true
+							break
+						}
+					}
+					c.trouble()
+				}
+				for _, id := range c.ids {
+					if c.nodes[id].q == nil {
+						c.start(id)
+					}
+					c.connect(id)
+				}
+				leader := c.leader()
+				c.createTopics(leader, 100, 102)
+				c.awaitSame(leader)
+				for n := range acknowledged {
+					if c.nodes[leader].q.Image().TopicByID(topicID(n)) == nil {
+						t.Errorf("topic %d was acknowledged and is lost", n)
+					}
+				}
+				t.Logf("%d of 60 acknowledged, epoch %d", len(acknowledged), c.nodes[leader].q.state.epoch())
+			})
+		})
+	}
+}
+
+// tryFor proposes records, and reports whether they were committed before long.
+func (c *cluster) tryFor(id int32, records []metadata.Record) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, err := propose(ctx, c.nodes[id].q, records)
+	return err == nil
+}
+
+// trouble lets one thing happen, most often nothing.
+func (c *cluster) trouble() {
+	id := c.ids[c.rng.IntN(len(c.ids))]
+	n := c.nodes[id]
+	switch c.rng.IntN(8) {
+	case 0, 1:
+		if n.q != nil {
+			c.crash(id)
+		} else {
+			c.start(id)
+		}
+	case 2:
+		if n.q != nil {
+			c.isolate(id)
+		}
+	case 3, 4:
+		if n.q != nil {
+			c.connect(id)
+		}
+	}
+	time.Sleep(time.Duration(c.rng.IntN(1500)) * time.Millisecond)
+}

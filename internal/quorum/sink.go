@@ -42,6 +42,7 @@ func (s *snapshotSink) take() (c checkpointData, err error) {
 	if uint64(s.snap.id.epoch) != s.term {
 		return c, fmt.Errorf("snapshot at index %d has term %d, its batch epoch %d", s.index, s.term, s.snap.id.epoch)
 	}
+	c.epoch = s.snap.id.epoch // of a barrier too, which the image does not see
 	c.kraftVersion, c.voters, c.place = s.snap.kraft.version, s.snap.kraft.voters, s.snap.place()
 	return c, nil
 }
