@@ -241,6 +241,7 @@ func TestClassify(t *testing.T) {
 	f("00000000000000000042.snapshot", producerSnapshot, 42)
 	f("00000000000000000042-0000000003.checkpoint", kraftSnapshot, 42)
 	f("00000000000000000042-0000000003.checkpoint.part", leftover, 0)
+	f("00000000000000000042-0000000003.checkpoint.received", leftover, 0)
 	f("00000000000000000042.log.deleted", leftover, 0)
 	f("bootstrap.checkpoint", kraftSnapshot, 0)
 	f("leader-epoch-checkpoint", epochCheckpoint, 0)

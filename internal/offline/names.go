@@ -69,6 +69,7 @@ var leftovers = map[string]string{
 	segment.DeletedSuffix: "waits for its removal; the next start removes it",
 	".tmp":                "a crash interrupted the writing of a file; the next writing replaces it",
 	".part":               "an unfinished snapshot; the next start removes it",
+	".received":           "a snapshot from the leader that was about to replace the metadata log; the next start finishes that",
 }
 
 // classify tells from a file's name what it is. base is the offset that the name begins with,
