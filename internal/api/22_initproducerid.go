@@ -11,8 +11,35 @@ import (
 // producerIDs hands out the producer ids of a block that the controller gave this broker.
 // Ids of a block that was not used up are never used again.
 type producerIDs struct {
-	mu        sync.Mutex // held while the controller commits the next block
+	mu        sync.Mutex
 	next, end int64
+	asking    chan struct{} // closed when who asks for the next block has it, or has failed; nil: nobody asks
+}
+
+// take returns an id, if one is left. Else it returns a channel: to wait for if another asks for a
+// block, nil if the caller has to and then to call give.
+func (p *producerIDs) take() (id int64, ok bool, wait chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next < p.end {
+		p.next++
+		return p.next - 1, true, nil
+	}
+	if wait = p.asking; wait == nil {
+		p.asking = make(chan struct{})
+	}
+	return -1, false, wait
+}
+
+// give adds what the controller gave, which may be nothing.
+func (p *producerIDs) give(first int64, count int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if count > 0 {
+		p.next, p.end = first, first+int64(count)
+	}
+	close(p.asking)
+	p.asking = nil
 }
 
 // initProducerID gives an idempotent producer its id, with epoch 0.
@@ -38,20 +65,35 @@ func (s *Server) initProducerID(ctx context.Context, _ *Request, req *kmsg.InitP
 }
 
 func (s *Server) nextProducerID(ctx context.Context) (int64, error) {
-	p := &s.producerIDs
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.next == p.end {
-		epoch := int64(-1)
-		if b := s.Metadata().Broker(s.NodeID); b != nil {
-			epoch = b.Epoch
+	for {
+		id, ok, wait := s.producerIDs.take()
+		switch {
+		case ok:
+			return id, nil
+		case wait == nil:
+			if err := s.askForProducerIDs(ctx); err != nil {
+				return -1, err
+			}
+			continue
 		}
-		first, count, err := s.Controller.AllocateProducerIDs(ctx, s.NodeID, epoch)
-		if err != nil {
-			return 0, err
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return -1, ctx.Err()
 		}
-		p.next, p.end = first, first+int64(count)
 	}
-	p.next++
-	return p.next - 1, nil
+}
+
+// askForProducerIDs gets the next block from the controller.
+func (s *Server) askForProducerIDs(ctx context.Context) error {
+	epoch := int64(-1)
+	if b := s.Metadata().Broker(s.NodeID); b != nil {
+		epoch = b.Epoch
+	}
+	first, count, err := s.Controller.AllocateProducerIDs(ctx, s.NodeID, epoch)
+	if err != nil {
+		count = 0
+	}
+	s.producerIDs.give(first, count)
+	return err
 }

@@ -30,13 +30,23 @@ type Deps struct {
 	Config    func() *config.Broker  // as it is now: server.properties and dynamic values
 	Metadata  func() *metadata.Image // as this node knows it
 
-	Controller *controller.Controller
+	Controller Controller
 	Logs       *logdir.Manager
 	Replicas   *replica.Manager
 	Sessions   *replica.Sessions // of fetches
 	Groups     *group.Coordinator
 	Now        func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: no log
+}
+
+// A Controller decides changes of the metadata. It may be another node's, or say that it is none
+// (controller.NotController).
+type Controller interface {
+	CreateTopics(ctx context.Context, topics []controller.NewTopic, validateOnly bool) ([]controller.CreatedTopic, error)
+	DeleteTopics(ctx context.Context, topics []controller.TopicRef) ([]controller.DeletedTopic, error)
+	CreatePartitions(ctx context.Context, topics []controller.PartitionsIncrease, validateOnly bool) ([]error, error)
+	AlterConfigs(ctx context.Context, resources []controller.AlterConfig, validateOnly bool) ([]error, error)
+	AllocateProducerIDs(ctx context.Context, broker int32, brokerEpoch int64) (first int64, count int, err error)
 }
 
 // A Server answers requests. It is a wire.Handler.

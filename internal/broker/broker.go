@@ -55,11 +55,12 @@ type Broker struct {
 	quorum      *quorum.Quorum
 	verdict     ownership.Verdict
 	frozen      atomic.Pointer[error] // why the metadata does not go on
-	controller  *controller.Controller
+	controller  metadataController
 	directories *directoryReports
 	replicas    *replica.Manager
 	groups      *group.Coordinator
 	server      atomic.Pointer[wire.Server]
+	limiter     atomic.Pointer[connectionLimiter]
 
 	started []part // what has started, in order
 
@@ -154,12 +155,13 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 		return err
 	}
 	b.settings.load(q.Image())
-	b.controller = controller.New(controller.Options{
+	control := controller.New(controller.Options{
 		Quorum: q,
 		Rules:  controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
+	b.controller = control
 	b.onStop("controller", func(context.Context) error {
-		b.controller.Close()
+		control.Close()
 		return nil
 	})
 	return nil
@@ -259,24 +261,14 @@ func (b *Broker) follow(context.Context, *config.Broker) error {
 	return nil
 }
 
-// apply is called with one delta after the other, in order.
+// apply is called with one delta after the other, in order, on the quorum's publisher.
 func (b *Broker) apply(d *metadata.Delta) {
-	for _, r := range d.Configs {
-		if b.settings.concerns(r) {
-			before := b.settings.now()
-			b.settings.load(d.After)
-			b.applyAllTopicConfigs(d.After)
-			b.cleaner.Reconfigure(cleaner.BrokerConfig(b.settings.now()))
-			b.reconfigureLogs()
-			if limitsDiffer(before, b.settings.now()) {
-				b.limitConnections()
-			}
-			break
-		}
+	if slices.ContainsFunc(d.Configs, b.settings.concerns) {
+		b.reconfigure(d.After)
 	}
 	for _, r := range d.Configs {
 		if r.Type == metadata.ResourceTopic {
-			b.logs.SetConfig(r.Name, b.settings.logConfig(d.After, r.Name))
+			b.configureTopic(d.After, d.After.Topic(r.Name))
 		}
 	}
 	switch err := b.replicas.Apply(d); {
@@ -295,8 +287,26 @@ func (b *Broker) apply(d *metadata.Delta) {
 	}
 }
 
-func (b *Broker) applyAllTopicConfigs(img *metadata.Image) {
-	for t := range img.Topics() {
+// reconfigure puts changed configurations of brokers in force, where they have changed something.
+func (b *Broker) reconfigure(img *metadata.Image) {
+	before := b.settings.now()
+	b.settings.load(img)
+	now := b.settings.now()
+	if logdir.LogConfig(before.Topic(nil)) != logdir.LogConfig(now.Topic(nil)) { // the defaults of all topics
+		for t := range img.Topics() {
+			b.configureTopic(img, t)
+		}
+	}
+	b.cleaner.Reconfigure(cleaner.BrokerConfig(now))
+	b.reconfigureLogs()
+	if l := b.limiter.Load(); l != nil && limitsDiffer(before, now) {
+		l.set(now)
+	}
+}
+
+// configureTopic puts the configuration of a topic in force for its logs; nil is a topic that is gone.
+func (b *Broker) configureTopic(img *metadata.Image, t *metadata.Topic) {
+	if t != nil {
 		b.logs.SetConfig(t.Name, b.settings.logConfig(img, t.Name))
 	}
 }
@@ -313,7 +323,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	})
 	b.onStop("connections", server.Shutdown)
 	b.server.Store(server)
-	b.limitConnections()
+	b.startLimiter(server)
 	b.collect(handler)
 	b.setState(web.Running) // before anybody can find out that it is
 	for _, l := range b.listeners {

@@ -8,12 +8,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
+
+// metadataController is who decides changes of the metadata, here or on another node.
+type metadataController interface {
+	api.Controller
+	directoryController
+	RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error)
+}
 
 // directoryController is what the controller is told about log directories.
 type directoryController interface {
