@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,9 +47,9 @@ func limitsConfig(t *testing.T, settings ...string) *config.Broker {
 func TestLimitsWaitForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := &slowResolver{answers: make(chan netip.Addr)}
-		var limits wire.ConnectionLimits
+		var inForce atomic.Pointer[wire.ConnectionLimits]
 		l := &connectionLimiter{
-			limit: func(now wire.ConnectionLimits) { limits = now }, lookup: resolver.lookup,
+			limit: func(now wire.ConnectionLimits) { inForce.Store(&now) }, lookup: resolver.lookup,
 			logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -58,8 +59,9 @@ func TestLimitsWaitForNobody(t *testing.T) {
 		one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 		f := func(what string, perIP, ofOne, ofTwo int) {
 			t.Helper()
-			if synctest.Wait(); limits.PerIP != perIP || limits.Of[one] != ofOne || limits.Of[two] != ofTwo {
-				t.Errorf("%s: %+v, want %d of any address, %d and %d of the two", what, limits, perIP, ofOne, ofTwo)
+			synctest.Wait()
+			if limits := inForce.Load(); limits.PerIP != perIP || limits.Of[one] != ofOne || limits.Of[two] != ofTwo {
+				t.Errorf("%s: %+v, want %d of any address, %d and %d of the two", what, *limits, perIP, ofOne, ofTwo)
 			}
 		}
 		l.set(limitsConfig(t, "max.connections.per.ip=9", "max.connections.per.ip.overrides=10.0.0.1:3,slow.example:4"))
