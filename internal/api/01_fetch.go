@@ -101,8 +101,9 @@ func (f *fetching) release() {
 	clear(f.refs)
 	clear(f.answered)
 	clear(f.old)
+	f.req.Reset()
 	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], twice: f.twice.emptied(),
-		leaders: f.leaders[:0], old: f.old[:0]}
+		leaders: f.leaders[:0], old: f.old[:0], req: f.req}
 	fetchings.Put(f)
 }
 
@@ -254,6 +255,10 @@ func (f *fetching) open() error {
 // listParts lists what the request has: a partition that is there twice once, where it came first,
 // with what was said last, as a session has it.
 func (f *fetching) listParts() {
+	if len(f.parts) == 1 {
+		f.refs = append(f.refs, &f.parts[0])
+		return
+	}
 	for i := range f.parts {
 		p := &f.parts[i]
 		if i == 0 || p.TopicID != f.parts[i-1].TopicID || !sameView(p.Name, f.parts[i-1].Name) {

@@ -15,6 +15,10 @@ type AppendOptions struct {
 	// TransactionVersion of a coordinator's marker: from 2 on, its producer epoch must be
 	// above the last one seen (KIP-890).
 	TransactionVersion int16
+
+	// Commits says that no other replica has to have the set: the high watermark goes to its
+	// end with it.
+	Commits bool
 }
 
 // An AppendInfo says where a set went.
@@ -45,6 +49,7 @@ type stampedSet struct {
 	maxTimestamp int64
 	count        int
 	hasProducer  bool
+	commits      bool
 }
 
 // AppendAsLeader validates a set, gives it offsets and the leader epoch, in place, and
@@ -89,7 +94,7 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 		return AppendInfo{}, err
 	}
 	if v.Magic < 2 {
-		return l.appendMessagesLocked(v, c)
+		return l.appendMessagesLocked(v, o, c)
 	}
 	if len(v.Set) > c.SegmentBytes {
 		return AppendInfo{}, fmt.Errorf("%w: %d bytes, %d allowed", ErrRecordListTooLarge, len(v.Set), c.SegmentBytes)
@@ -119,6 +124,7 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 		maxTimestamp: v.MaxTimestamp,
 		count:        v.Count,
 		hasProducer:  batch.ProducerID() >= 0,
+		commits:      o.Commits,
 	}
 	l.epochs.assign(leaderEpoch, s.first)
 	info, err := l.writeLocked(&s, c)
@@ -273,6 +279,9 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	next := l.nextLocked()
 	next.end = position{s.last + 1, active, active.Size()}
 	l.mu.trail.add(next.end)
+	if s.commits {
+		next.highWatermark = next.end
+	}
 	l.settleLocked(next)
 	return AppendInfo{
 		FirstOffset:    s.first,

@@ -9,7 +9,7 @@ import (
 // appendMessagesLocked appends a set of format v0 or v1: what message.format.version asks
 // for. Messages know neither producers nor leader epochs, so what the epoch cache says
 // would be wrong for them: it is cleared, as for a follower.
-func (l *Log) appendMessagesLocked(v *record.Validated, c *Config) (AppendInfo, error) {
+func (l *Log) appendMessagesLocked(v *record.Validated, o AppendOptions, c *Config) (AppendInfo, error) {
 	first, err := l.firstOffsetOf(v)
 	if err != nil {
 		return AppendInfo{}, err
@@ -26,6 +26,7 @@ func (l *Log) appendMessagesLocked(v *record.Validated, c *Config) (AppendInfo, 
 		last:         first + int64(v.LastOffsetDelta),
 		maxTimestamp: v.MaxTimestamp,
 		count:        v.Count,
+		commits:      o.Commits,
 	}
 	l.epochs.clear()
 	info, err := l.writeLocked(&s, c)

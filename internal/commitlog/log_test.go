@@ -553,3 +553,24 @@ func TestLogKeepsItsSizeClass(t *testing.T) {
 		t.Errorf("%d bytes, want 760 at most", got)
 	}
 }
+
+// With nobody else to have it, what is appended is below the high watermark at once, in new segments and old formats too.
+func TestAppendCommits(t *testing.T) {
+	for _, magic := range []int8{1, 2} {
+		o := testOptions(vfs.NewMem())
+		o.Config.MessageFormat, o.Config.SegmentBytes = magic, 300
+		l := openLog(t, o)
+		for i := range 8 {
+			commits := i != 3 && i != 4
+			_, err := l.AppendAsLeader(spec{records: 2}.build(t), 0, AppendOptions{Commits: commits})
+			must(t, err)
+			want := int64(2*i + 2)
+			if !commits {
+				want = 6
+			}
+			if got := l.Offsets(); got.HighWatermark != want || got.LastStable != want {
+				t.Errorf("format %d, set %d: high watermark %d, last stable %d, want %d", magic, i, got.HighWatermark, got.LastStable, want)
+			}
+		}
+	}
+}

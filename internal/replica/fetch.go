@@ -23,7 +23,12 @@ type FetchRequest struct {
 	AnyReplica bool
 	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
 	Output interface{ Flush() error }
+
+	last *Topic // that was found: a good guess for the next partition, or the next fetch
 }
+
+// Reset makes a request anew for another use, which may find the same topic.
+func (r *FetchRequest) Reset() { *r = FetchRequest{last: r.last} }
 
 // A Follower is a broker that fetches.
 type Follower struct {
@@ -70,7 +75,7 @@ type FetchResult struct {
 // are then in the elements of parts; their slices belong to the caller.
 func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPartition) error {
 	for _, f := range parts {
-		m.resolve(f)
+		m.resolve(req, f)
 	}
 	bytes, answer := read(req, parts, true)
 	if answer || bytes >= req.MinBytes || req.MaxWait <= 0 || len(parts) == 0 {
@@ -104,15 +109,14 @@ func (m *Manager) Fetch(ctx context.Context, req *FetchRequest, parts []*FetchPa
 }
 
 // resolve finds the partition, unless it is known and still there.
-func (m *Manager) resolve(f *FetchPartition) {
+func (m *Manager) resolve(req *FetchRequest, f *FetchPartition) {
 	if f.partition != nil && !f.partition.State().Removed {
 		return
 	}
-	var t *Topic
-	if f.TopicID.IsZero() {
-		t = m.topics.find(f.Name)
-	} else {
-		t = m.topics.findID(f.TopicID)
+	t := req.last
+	if t == nil || t.manager != m || !f.isOf(t) || t.Partition(f.Index) == nil { // of one that is deleted there is none
+		t = m.find(f)
+		req.last = t
 	}
 	f.partition, f.unresolved = nil, nil
 	if t != nil {
@@ -122,6 +126,21 @@ func (m *Manager) resolve(f *FetchPartition) {
 	if f.partition == nil {
 		f.unresolved = m.unresolved(f)
 	}
+}
+
+func (m *Manager) find(f *FetchPartition) *Topic {
+	if f.TopicID.IsZero() {
+		return m.topics.find(f.Name)
+	}
+	return m.topics.findID(f.TopicID)
+}
+
+// isOf reports whether the partition is one of t.
+func (f *FetchPartition) isOf(t *Topic) bool {
+	if f.TopicID.IsZero() {
+		return string(f.Name) == t.Name
+	}
+	return f.TopicID == t.ID
 }
 
 func (m *Manager) unresolved(f *FetchPartition) error {

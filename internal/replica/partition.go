@@ -117,14 +117,14 @@ type AppendOptions struct {
 // Append appends a record set as leader. The set is changed in place and is the caller's
 // again on return.
 func (p *Partition) Append(set []byte, o AppendOptions) (commitlog.AppendInfo, error) {
-	info, moved, err := p.append(set, o)
+	info, more, err := p.append(set, o)
 	if err == nil && !info.Duplicate {
 		stats := p.Stats()
 		stats.Add(MessagesIn, info.Count)
 		stats.Add(BytesIn, len(set))
 	}
 	switch {
-	case err != nil || !moved:
+	case err != nil || !more:
 	case o.Origin == record.Client:
 		p.fetches.Wake(int64(len(set)))
 		p.produces.WakeAll()
@@ -139,18 +139,23 @@ func (p *Partition) append(set []byte, o AppendOptions) (info commitlog.AppendIn
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	log, s, err := p.hosted()
-	if err == nil {
-		err = s.CheckAppend(o.LeaderEpoch, o.AllInSync, log.MinInsyncReplicas())
-	}
 	if err != nil {
 		return info, false, err
 	}
-	info, err = log.AppendAsLeader(set, s.LeaderEpoch, commitlog.AppendOptions{Origin: o.Origin, TransactionVersion: o.TransactionVersion})
-	if err != nil {
+	minISR := log.MinInsyncReplicas()
+	if err := s.CheckAppend(o.LeaderEpoch, o.AllInSync, minISR); err != nil {
 		return info, false, err
 	}
-	moved := p.advance(log, s)
-	return info, moved || s.leadership != nil, nil // followers see the log end
+	ao := commitlog.AppendOptions{Origin: o.Origin, TransactionVersion: o.TransactionVersion, Commits: s.Commits(minISR)}
+	info, err = log.AppendAsLeader(set, s.LeaderEpoch, ao)
+	switch {
+	case err != nil:
+		return info, false, err
+	case s.leadership != nil:
+		p.advance(log, s)
+		return info, true, nil // to followers, who see the log end
+	}
+	return info, ao.Commits && !info.Duplicate, nil
 }
 
 // IsCold reports whether the next append waits for the disk: it is the first one in an epoch of the

@@ -273,6 +273,57 @@ func TestRecreate(t *testing.T) {
 	}
 }
 
+// What a request remembers of the topic it found last is not taken for another one, nor for what is gone.
+func TestFetchAnotherTopic(t *testing.T) {
+	b := newBench(t, nil)
+	one := []int32{testNode}
+	b.create("t", 1, testNode, one, one)
+	b.create("u", 2, testNode, one, one)
+	req := &FetchRequest{MaxBytes: 1000, MinBytes: 7}
+	f := func(name string, id byte, want *Partition, wantErr error) {
+		t.Helper()
+		req.Reset()
+		if req.MinBytes != 0 {
+			t.Error("Reset left something")
+		}
+		f := &FetchPartition{Name: []byte(name), LeaderEpoch: NoEpoch, LastFetchedEpoch: -1}
+		if name == "" {
+			f.Name, f.TopicID = nil, topicID(id)
+		}
+		if err := b.Fetch(t.Context(), req, []*FetchPartition{f}); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, f.Result.Err, wantErr)
+		if f.Partition() != want {
+			t.Errorf("%s %d: got partition %v, want %v", name, id, f.Partition(), want)
+		}
+		f.Result.Read.Slice.Release()
+	}
+	f("t", 0, b.partition("t"), nil)
+	f("t", 0, b.partition("t"), nil)
+	f("u", 0, b.partition("u"), nil)
+	f("", 1, b.partition("t"), nil)
+	f("", 1, b.partition("t"), nil)
+	f("", 2, b.partition("u"), nil)
+	f("v", 0, nil, ErrUnknownTopicOrPartition)
+	f("u", 0, b.partition("u"), nil)
+	gone := metadata.NewRemoveTopicRecord()
+	gone.TopicID = topicID(2)
+	b.apply(gone)
+	f("u", 0, nil, ErrUnknownTopicOrPartition)
+	b.create("u", 3, testNode, one, one)
+	f("u", 0, b.partition("u"), nil)
+	f("", 2, nil, ErrUnknownTopicID)
+	f("", 3, b.partition("u"), nil)
+	other := b.partition("t")
+	b = newBench(t, nil) // of another broker
+	b.create("t", 1, testNode, one, one)
+	if b.partition("t") == other {
+		t.Fatal("two brokers have one partition")
+	}
+	f("t", 0, b.partition("t"), nil)
+}
+
 func TestFetchSlicesAreReleased(t *testing.T) {
 	b := newBench(t, nil)
 	b.create("t", 1, testNode, []int32{testNode}, []int32{testNode})

@@ -96,6 +96,11 @@ func (s *PartitionState) EnoughInSync(minISR int) bool {
 	return len(s.ISR) >= min(minISR, len(s.assigned.Replicas))
 }
 
+// Commits reports whether what the leader appends is committed with it: there is no other replica.
+func (s *PartitionState) Commits(minISR int) bool {
+	return s.Leading && s.leadership == nil && s.EnoughInSync(minISR)
+}
+
 // CheckCommitted reports whether the records below offset are on all in-sync replicas. With done false it is too
 // early to tell.
 func (s *PartitionState) CheckCommitted(offset int64, v *View) (done bool, err error) {
