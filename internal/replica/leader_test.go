@@ -274,3 +274,81 @@ func TestFetchFromFollower(t *testing.T) {
 	f.LeaderEpoch = 5
 	wantError(t, fetch(true), ErrFencedLeaderEpoch)
 }
+
+// A question to any replica is answered by a follower, one to the leader is not.
+func TestLookupAtFollower(t *testing.T) {
+	b, p, _ := led(t, testNode, 2)
+	mustAppend(t, p, "a", "b")
+	b.lead(1, 2, testNode, 2)
+	for any, want := range map[bool]error{true: nil, false: ErrNotLeaderOrFollower} {
+		q := Lookup{Timestamp: commitlog.Latest, Isolation: commitlog.ReadLogEnd, LeaderEpoch: NoEpoch, AnyReplica: any}
+		got, err := p.Lookup(q)
+		wantError(t, err, want)
+		if err == nil && (got.Offset != 2 || got.LeaderEpoch != 5) {
+			t.Errorf("got %+v, want offset 2 in the epoch of its records", got)
+		}
+		_, err = p.SegmentOffsets(q, 1)
+		wantError(t, err, want)
+		q.LeaderEpoch = 5
+		_, err = p.Lookup(q)
+		wantError(t, err, ErrFencedLeaderEpoch)
+	}
+}
+
+func TestIsCold(t *testing.T) {
+	b, p, _ := led(t, testNode, 2)
+	f := func(want bool) {
+		t.Helper()
+		if got := p.IsCold(); got != want {
+			t.Errorf("cold %t, want %t", got, want)
+		}
+	}
+	f(true)
+	mustAppend(t, p, "a")
+	f(false)
+	b.lead(1, 2, testNode, 2)
+	f(false)
+	b.lead(1, testNode, testNode, 2)
+	f(true)
+	p.log.Store(nil)
+	f(false)
+}
+
+// What a client read last is held against the log: where it is longer, or has an epoch that ours has not, it learns where.
+func TestDivergence(t *testing.T) {
+	b := newBench(t, nil)
+	one := []int32{testNode}
+	b.create("t", 1, testNode, one, one) // epoch 5
+	p := b.partition("t")
+	mustAppend(t, p, "a", "b", "c")
+	b.lead(1, 2, one...)
+	b.lead(1, testNode, one...) // epoch 7
+	mustAppend(t, p, "d")
+	f := func(offset int64, last int32, err error, epoch int32, end int64) {
+		t.Helper()
+		f := &FetchPartition{Name: []byte("t"), Offset: offset, LeaderEpoch: NoEpoch, LastFetchedEpoch: last, MaxBytes: 1000}
+		if err := b.Fetch(t.Context(), &FetchRequest{MaxBytes: 1000}, []*FetchPartition{f}); err != nil {
+			t.Fatal(err)
+		}
+		r := &f.Result
+		defer r.Read.Slice.Release()
+		wantError(t, r.Err, err)
+		if r.Diverging != (end >= 0) || r.Diverging && (r.DivergingEpoch != epoch || r.DivergingEnd != end || r.Read.Offsets == nil) {
+			t.Errorf("at %d after epoch %d: got %+v, want epoch %d, end %d", offset, last, *r, epoch, end)
+		}
+	}
+	f(3, 5, nil, 0, -1)
+	f(4, 5, nil, 5, 3)
+	f(3, 6, nil, 5, 3)
+	f(4, 7, nil, 0, -1)
+	f(4, 0, nil, 0, 0)
+	f(0, 8, commitlog.ErrOffsetOutOfRange, 0, -1)
+	if _, err := p.DeleteRecords(t.Context(), 2, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	f(2, 5, nil, 0, -1)
+	f(1, 5, commitlog.ErrOffsetOutOfRange, 0, -1)
+	if e, end, err := p.EndOffset(6, 5); e != -1 || end != -1 || !errors.Is(err, ErrFencedLeaderEpoch) {
+		t.Errorf("EndOffset in an old epoch: %d, %d, %v", e, end, err)
+	}
+}

@@ -140,3 +140,38 @@ func TestSessionChanged(t *testing.T) {
 	want(true) // after an error, once more
 	want(false)
 }
+
+// A partition that had records is read last the next time.
+func TestSessionTurns(t *testing.T) {
+	b := newBench(t, nil)
+	one := []int32{testNode}
+	for i, name := range []string{"a", "b", "c"} {
+		b.create(name, byte(i+1), testNode, one, one)
+		mustAppend(t, b.partition(name), "v")
+	}
+	s := NewSessions(SessionOptions{Slots: 1}).Open(fetchOf("a", "b", "c"), false, false)
+	f := func(name string, maxBytes int, want string) {
+		t.Helper()
+		for _, p := range s.Append(nil) {
+			p.MaxBytes, p.LeaderEpoch, p.LastFetchedEpoch = maxBytes, NoEpoch, -1
+			if string(p.Name) != name {
+				continue
+			}
+			if err := b.Fetch(t.Context(), &FetchRequest{MaxBytes: maxBytes}, []*FetchPartition{p}); err != nil {
+				t.Fatal(err)
+			}
+			if !p.Changed() {
+				t.Errorf("%s: nothing new", name)
+			}
+			s.Sent(p)
+			p.Result.Read.Slice.Release()
+		}
+		if got := order(s); got != want {
+			t.Errorf("after %s: got %s, want %s", name, got, want)
+		}
+	}
+	f("a", 1000, "[b c a]")
+	f("a", 1000, "[b c a]")
+	f("c", 1000, "[b a c]")
+	f("b", 1000, "[a c b]")
+}
