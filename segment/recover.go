@@ -29,7 +29,8 @@ func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(firs
 	defer f.release()
 	s.healing.Lock()
 	defer s.healing.Unlock()
-	end, list, err := s.recoverBatches(f, visit, bound, tail)
+	aborts := map[int64]int64{}
+	end, list, err := s.recoverBatches(f, visit, bound, tail, aborts)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +47,7 @@ func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(firs
 		}
 	}
 	s.bytes = 0
-	if err := s.keepTxns(list); err != nil {
+	if err := s.keepTxns(list, aborts); err != nil {
 		return cut, err
 	}
 	return cut, s.finishIndexes()
@@ -70,8 +71,9 @@ func (s *Segment) resetIndexes() {
 	s.holdTxnsLocked()
 }
 
-// recoverBatches returns where the file is to end, and what is damaged in front of that.
-func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, tail func(int64) (int64, bool, error)) (end int64, list damageList, err error) {
+// recoverBatches returns where the file is to end, and what is damaged in front of that. Into aborts go the
+// producers of ABORT markers, by offset.
+func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, tail func(int64) (int64, bool, error), aborts map[int64]int64) (end int64, list damageList, err error) {
 	p := s.newProver(f, s.size.Load(), bound)
 	defer p.release()
 	for {
@@ -100,6 +102,9 @@ func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound i
 		}
 		if err := visit(l); err != nil {
 			return 0, nil, err
+		}
+		if b := l.Batch; b.Magic() == 2 && b.IsControl() && isAbort(b) {
+			aborts[b.LastOffset()] = b.ProducerID()
 		}
 		s.stampsOf(p.r.frame)
 		s.indexBatch(p.r.frame, false)

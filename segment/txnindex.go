@@ -280,8 +280,10 @@ func (s *Segment) holdTxnsLocked() {
 }
 
 // keepTxns ends what holdTxnsLocked began. Entries of the file whose marker would be in a damage stay,
-// and those that say that a transaction began earlier: nothing says here that they are wrong.
-func (s *Segment) keepTxns(damages damageList) error {
+// those that say that a transaction began earlier, and those with an ABORT marker for a transaction that
+// nobody knew to be open: nothing says here that they are wrong. aborts has the producers of such
+// markers by offset.
+func (s *Segment) keepTxns(damages damageList, aborts map[int64]int64) error {
 	s.index.Lock()
 	defer s.index.Unlock()
 	stored, state, err := s.storedAborted()
@@ -296,7 +298,7 @@ func (s *Segment) keepTxns(damages damageList) error {
 		switch {
 		case plausible(a, s.base) != nil:
 			continue
-		case i < 0 && damaged:
+		case i < 0 && (damaged || offsetOr(aborts, a.LastOffset, -1) == a.ProducerID):
 			list = append(list, a)
 		case i >= 0 && list[i].ProducerID == a.ProducerID && list[i].FirstOffset > a.FirstOffset:
 			list[i] = a // damage may hide where it began

@@ -298,18 +298,10 @@ func (l *Log) transactionsNow(o *Offsets, i, j int, start, upper int64) (aborted
 // endOfOpen returns the index of the last segment that has the end of a transaction with records in
 // segment i below upper.
 func (l *Log) endOfOpen(o *Offsets, i int, f *txnFacts, upper int64) (int, error) {
-	lost, err := l.lostTransactions()
-	if err != nil {
-		return i, err
-	}
-	pending, all := map[int64]int64{}, true // first offsets by producer
+	pending := map[int64]int64{} // first offsets by producer
 	for _, t := range f.open {
-		switch {
-		case lost.ends(t): // what comes next is another one's
-		case t.FirstOffset < min(upper, o.LastStable): // others are not read yet
+		if t.FirstOffset < min(upper, o.LastStable) { // others are not read yet
 			pending[t.ProducerID] = t.FirstOffset
-		default:
-			all = false
 		}
 	}
 	if len(pending) == 0 {
@@ -318,13 +310,20 @@ func (l *Log) endOfOpen(o *Offsets, i int, f *txnFacts, upper int64) (int, error
 	if through := f.through.Load(); through > 0 {
 		return max(i, o.floor(through-1)), nil
 	}
+	all := len(pending) == len(f.open)
+	lost, err := l.lostTransactions()
+	if err != nil {
+		return i, err
+	}
 	k := i
 	for len(pending) > 0 && k+1 < len(o.segments) {
 		k++
-		if err := l.dropEnded(o, k, pending); err != nil {
+		if err := l.dropEnded(o, k, pending, lost); err != nil {
 			return 0, err
 		}
 	}
+	all = all && len(pending) == 0
+	maps.DeleteFunc(pending, lost.commits)
 	switch {
 	case len(pending) > 0:
 		return k, l.noteEndless(o, i, pending)
@@ -381,7 +380,7 @@ func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
 
 // dropEnded takes the producers out of a set whose transactions end in segment k. An entry that has only the
 // end of one is mended: its readers are those who know that there is more.
-func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
+func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64, lost *lostTxns) error {
 	f, err := l.factsAt(o, k)
 	if err != nil {
 		return err
@@ -404,7 +403,7 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
 		return len(ends) < len(pending)
 	})
 	if err == nil && len(s.Damages()) == 0 { // there the first marker may be lost, and an examination has been here
-		err = l.widen(s, pending, ends)
+		err = l.widen(s, lost.unlisted(pending), ends)
 	}
 	for id := range ends {
 		delete(pending, id)
@@ -415,8 +414,9 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64) error {
 // widen makes entries of an index begin where the transactions begin that end at their markers.
 func (l *Log) widen(s *segment.Segment, firsts, ends map[int64]int64) error {
 	isNarrow := func(a segment.AbortedTxn) bool {
-		end, ok := ends[a.ProducerID]
-		return ok && end == a.LastOffset && a.FirstOffset > firsts[a.ProducerID]
+		end, ended := ends[a.ProducerID]
+		first, ok := firsts[a.ProducerID]
+		return ended && ok && end == a.LastOffset && a.FirstOffset > first
 	}
 	if list, _, err := s.Aborted(0, math.MaxInt64); err != nil || !slices.ContainsFunc(list, isNarrow) {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -54,11 +55,34 @@ func (t *lostTxns) findIn(u UndecidedTxn, lostFirst int64) (checkpoint.Transacti
 	return 0, false
 }
 
-// ends reports whether a transaction with a record at FirstOffset is listed.
-func (t *lostTxns) ends(o segment.OpenTxn) bool {
-	return slices.ContainsFunc(t.list, func(t checkpoint.LostTransaction) bool {
-		return t.ProducerID == o.ProducerID && t.FirstOffset <= o.FirstOffset && o.FirstOffset < t.EndOffset
+// at returns what is listed of a transaction with a record at an offset.
+func (t *lostTxns) at(producerID, offset int64) (checkpoint.LostTransaction, bool) {
+	i := slices.IndexFunc(t.list, func(t checkpoint.LostTransaction) bool {
+		return t.ProducerID == producerID && t.FirstOffset <= offset && offset < t.EndOffset
 	})
+	if i < 0 {
+		return checkpoint.LostTransaction{}, false
+	}
+	return t.list[i], true
+}
+
+// commits reports whether one is listed as committed.
+func (t *lostTxns) commits(producerID, offset int64) bool {
+	n, ok := t.at(producerID, offset)
+	return ok && n.Outcome == checkpoint.Commit
+}
+
+// unlisted returns those of some transactions, by producer, that are not listed.
+func (t *lostTxns) unlisted(firsts map[int64]int64) map[int64]int64 {
+	if len(t.list) == 0 {
+		return firsts
+	}
+	rest := maps.Clone(firsts)
+	maps.DeleteFunc(rest, func(producerID, first int64) bool {
+		_, ok := t.at(producerID, first)
+		return ok
+	})
+	return rest
 }
 
 func (t *lostTxns) index(producerID, first int64) int {

@@ -83,6 +83,9 @@ func decodeSnapshot(b []byte, end int64) (*ProducerState, error) {
 		if s.producers[p.id] != nil {
 			return nil, fmt.Errorf("producer %d is listed twice", p.id)
 		}
+		if last := max(p.lastOffset(), p.txn.offset); last >= end {
+			return nil, fmt.Errorf("producer %d wrote at %d, but the snapshot ends at %d", p.id, last, end)
+		}
 		s.put(p)
 		if p.txn.offset >= 0 {
 			s.insertOpen(p)

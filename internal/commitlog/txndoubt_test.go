@@ -793,3 +793,36 @@ func TestUndecidedInLongerDamage(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// Behind a transaction that is listed its producer has begun another one in the same segment, which ends in a
+// later one: the list says nothing of that.
+func TestTxnBehindListedOne(t *testing.T) {
+	for _, outcome := range []checkpoint.TransactionOutcome{checkpoint.Commit, checkpoint.Abort, checkpoint.Undecided} {
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		l := openLog(t, o)
+		mustAppend(t, l, spec{producer: &record.Producer{ID: 1}, txn: true, tag: "a"}.build(t)) // 0
+		mustAppend(t, l, spec{tag: "b"}.build(t))                                               // 1, once a marker
+		mustAppend(t, l, spec{producer: &record.Producer{ID: 1, BaseSequence: 1}, txn: true, tag: "c"}.build(t))
+		must(t, l.Roll())
+		mustMark(t, l, marker(1, 0, true, 0)) // 3
+		must(t, l.Close())
+		index := contentsOf(t, mem, txnName(3))
+		index[17] = 2 // the first offset
+		must(t, vfs.WriteFileAtomic(mem, dir+txnName(3), index))
+		must(t, checkpoint.WriteTransactions(mem, dir+checkpoint.TransactionsFile, []checkpoint.LostTransaction{{ProducerID: 1, FirstOffset: 0, EndOffset: 2, Outcome: outcome}}))
+		o.Clean, o.RecoveryPoint = true, 4
+		want := []string{"1:b0"}
+		if outcome == checkpoint.Commit {
+			want = []string{"0:a0", "1:b0"}
+		}
+		for range 2 {
+			l = openLog(t, o)
+			l.SetHighWatermark(4)
+			if got, corrupt := committedReader(t, l); !slices.Equal(got, want) || (len(corrupt) > 0) != (outcome == checkpoint.Undecided) {
+				t.Errorf("%v: read %v, corrupt %v, want %v", outcome, got, corrupt, want)
+			}
+			must(t, l.Close())
+		}
+	}
+}

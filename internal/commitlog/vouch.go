@@ -72,6 +72,9 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (
 	if err != nil {
 		return "", err
 	}
+	if id, at, err := endedTxn(s, state); err != nil || id >= 0 {
+		return fmt.Sprintf("the transaction of producer %d ended at %d", id, at), err
+	}
 	expired := l.now().Add(-time.Duration(l.expiration.Load())).UnixMilli()
 	for id, b := range found {
 		if why := state.contradictedBy(id, b, expired); why != "" {
@@ -79,6 +82,34 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (
 		}
 	}
 	return "", nil
+}
+
+// endedTxn returns a producer whose transaction is open in a state though a marker of it is in the segment that the
+// state ends in, and where that is; -1 for none.
+func endedTxn(s *segment.Segment, state *ProducerState) (id, at int64, err error) {
+	if len(state.open) == 0 {
+		return -1, -1, nil
+	}
+	from, ok, err := s.Translate(state.open[0].txn.offset, 0)
+	if err != nil || !ok {
+		return -1, -1, ignoreCorrupt(err)
+	}
+	id, at = -1, -1
+	err = walkProducers(s, from.Position, func(l segment.Located) bool {
+		p := state.producers[l.Batch.ProducerID()]
+		if p != nil && p.txn.offset >= 0 && l.Batch.BaseOffset() > p.txn.offset && l.Batch.LastOffset() < state.end && parseEndTxn(l.Batch).valid {
+			id, at = p.id, l.Batch.LastOffset()
+		}
+		return id < 0
+	}, func(segment.Damage) error { return nil })
+	return id, at, err
+}
+
+func ignoreCorrupt(err error) error {
+	if errors.Is(err, segment.ErrCorrupt) {
+		return nil
+	}
+	return err
 }
 
 // lastBatches returns the header of the last batch of each producer below end, of the batches from a position

@@ -122,3 +122,65 @@ func TestSnapshotBehindDamagedOffset(t *testing.T) {
 		}
 	}
 }
+
+// The snapshot of an earlier time under the name of the newest: its transaction has ended, further in front than
+// the last index entry. And one of a later time, under an earlier name, is none.
+func TestSnapshotsExchanged(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		mem := vfs.NewMem()
+		o := testOptions(mem)
+		l := openLog(t, o)
+		sequence := int32(0)
+		data := func(tag string) {
+			mustAppend(t, l, spec{txn: true, producer: &record.Producer{ID: 7, BaseSequence: sequence}, tag: tag}.build(t))
+			sequence++
+		}
+		data("lost") // 0
+		must(t, l.Roll())
+		mustMark(t, l, marker(7, 0, true, 0))  // 1
+		data("kept")                           // 2
+		mustMark(t, l, marker(7, 0, false, 0)) // 3
+		for range 9 {
+			mustAppend(t, l, spec{tag: "plain"}.build(t)) // 4 to 12
+		}
+		must(t, l.Close())
+		early, late := contentsOf(t, mem, snapshotName(1)), contentsOf(t, mem, snapshotName(13))
+		must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(13), early))
+		must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(1), late))
+		o.Clean, o.RecoveryPoint = clean, 13
+		for range 2 {
+			l = openLog(t, o)
+			l.SetHighWatermark(13)
+			got, corrupt := committedReader(t, l)
+			if len(got) != 10 || got[0] != "2:kept0" || len(corrupt) > 0 || l.Offsets().LastStable != 13 {
+				t.Errorf("clean %v: read %v, corrupt %v, last stable offset %d", clean, got, corrupt, l.Offsets().LastStable)
+			}
+			must(t, l.Close())
+			o.Clean = true
+		}
+	}
+}
+
+// An unclean start that knows nothing of an open transaction, because the snapshot has been exchanged for one
+// of another log, keeps what the index says of its ABORT marker.
+func TestSnapshotOfNothingKeepsAborted(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	mustAppend(t, l, spec{txn: true, producer: &record.Producer{ID: 7}, tag: "lost"}.build(t)) // 0
+	must(t, l.Roll())
+	mustMark(t, l, marker(7, 0, true, 0))         // 1
+	mustAppend(t, l, spec{tag: "plain"}.build(t)) // 2
+	must(t, l.Close())
+	must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(1), newProducerState(1).encode()))
+	o.RecoveryPoint = 3
+	for range 2 {
+		l = openLog(t, o)
+		l.SetHighWatermark(3)
+		if got, corrupt := committedReader(t, l); !slices.Equal(got, []string{"2:plain0"}) || len(corrupt) > 0 {
+			t.Errorf("read %v, corrupt %v", got, corrupt)
+		}
+		must(t, l.Close())
+		o.Clean = true
+	}
+}
