@@ -113,7 +113,7 @@ func ignoreCorrupt(err error) error {
 }
 
 // lastBatches returns the header of the last batch of each producer below end, of the batches from a position
-// on; none if one of them is damaged.
+// on; none if one of them is damaged, or more of them are lost.
 func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, error) {
 	found, next := map[int64]record.Batch{}, int64(-1)
 	for at, err := range s.Batches(from, s.Size()) {
@@ -127,6 +127,9 @@ func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, e
 		if next = b.NextOffset(); b.LastOffset() < end && b.ProducerID() >= 0 {
 			found[b.ProducerID()] = slices.Clone(b[:record.HeaderSize])
 		}
+	}
+	if next < end {
+		return nil, nil // more was there, and is lost
 	}
 	return found, nil
 }

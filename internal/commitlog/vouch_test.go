@@ -184,3 +184,28 @@ func TestSnapshotOfNothingKeepsAborted(t *testing.T) {
 		o.Clean = true
 	}
 }
+
+// Where the last segment is missing, what is left contradicts no snapshot that is behind it.
+func TestSnapshotBehindMissingSegment(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	l := openLog(t, o)
+	mustAppend(t, l, spec{txn: true, producer: &record.Producer{ID: 7}, tag: "a"}.build(t)) // 0
+	mustAppend(t, l, spec{tag: "b"}.build(t))                                               // 1
+	must(t, l.Roll())
+	mustMark(t, l, marker(7, 0, true, 0))     // 2
+	mustAppend(t, l, spec{tag: "c"}.build(t)) // 3
+	must(t, l.Close())
+	must(t, mem.Remove(dir+segment.Name(2, segment.LogFile, "")))
+	o.Clean, o.RecoveryPoint, o.HighWatermark = true, 4, 4
+	for range 3 {
+		l = openLog(t, o)
+		l.SetHighWatermark(4)
+		got, _ := committedReader(t, l)
+		if end, stable := l.Offsets().End, l.Offsets().LastStable; end != 4 || stable != 4 || !slices.Equal(got, []string{"1:b0"}) {
+			t.Errorf("clean %v: log ends at %d, last stable offset %d, read %v", o.Clean, end, stable, got)
+		}
+		l.Abandon()
+		o.Clean = false
+	}
+}
