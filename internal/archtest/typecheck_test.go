@@ -1,0 +1,106 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strings"
+)
+
+// A checker type-checks the packages of the module. Of all others it knows only what is needed to tell
+// what has a lock or an atomic, so that nothing outside has to be there or to be read.
+type checker struct {
+	root     string
+	fset     *token.FileSet
+	packages map[string]*checked
+}
+
+// A checked is a package with its syntax and what its names mean.
+type checked struct {
+	dir   string // in the module
+	pkg   *types.Package
+	files []*ast.File
+	info  types.Info
+}
+
+// stubs stand for the packages of the standard library whose types are state.
+var stubs = map[string]string{
+	"sync": `package sync
+type Mutex struct{ _ int }
+type RWMutex struct{ _ int }
+type Once struct{ _ int }
+type WaitGroup struct{ _ int }
+type Cond struct{ _ int }
+type Map struct{ _ int }
+type Pool struct{ New func() any }`,
+	"sync/atomic": `package atomic
+type Bool struct{ _ int }
+type Int32 struct{ _ int }
+type Int64 struct{ _ int }
+type Uint32 struct{ _ int }
+type Uint64 struct{ _ int }
+type Value struct{ _ int }
+type Pointer[T any] struct{ _ *T }`,
+}
+
+func newChecker(root string) *checker {
+	return &checker{root: root, fset: token.NewFileSet(), packages: map[string]*checked{}}
+}
+
+// Import implements types.Importer.
+func (c *checker) Import(path string) (*types.Package, error) {
+	if p := c.packages[path]; p != nil {
+		return p.pkg, nil
+	}
+	p := &checked{}
+	c.packages[path] = p
+	if dir, ok := strings.CutPrefix(path, module); ok {
+		return c.check(p, path, strings.TrimPrefix(dir, "/"))
+	}
+	p.pkg = types.NewPackage(path, path[strings.LastIndex(path, "/")+1:])
+	if text, ok := stubs[path]; ok {
+		file, err := parser.ParseFile(c.fset, path, text, 0)
+		if err != nil {
+			return nil, err
+		}
+		p.pkg, err = new(types.Config).Check(path, c.fset, []*ast.File{file}, nil)
+		return p.pkg, err
+	}
+	p.pkg.MarkComplete()
+	return p.pkg, nil
+}
+
+// check checks a package of the module. That names of other modules are unknown is no error.
+func (c *checker) check(p *checked, path, dir string) (*types.Package, error) {
+	found, err := build.ImportDir(filepath.Join(c.root, dir), 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range found.GoFiles {
+		file, err := parser.ParseFile(c.fset, filepath.Join(c.root, dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		p.files = append(p.files, file)
+	}
+	p.dir = dir
+	p.info = types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: c, Error: func(error) {}, FakeImportC: true}
+	p.pkg, _ = config.Check(path, c.fset, p.files, &p.info)
+	return p.pkg, nil
+}
+
+// checkSource checks one file that is no file of the module.
+func (c *checker) checkSource(text string) (*checked, error) {
+	file, err := parser.ParseFile(c.fset, "example.go", text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	p := &checked{dir: "example", files: []*ast.File{file}, info: types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}}
+	config := types.Config{Importer: c, Error: func(error) {}}
+	p.pkg, _ = config.Check("example", c.fset, p.files, &p.info)
+	return p, nil
+}
