@@ -22,7 +22,7 @@ func (s *Server) getTelemetrySubscriptions(_ context.Context, _ *Request, req *k
 	resp := kmsg.NewPtrGetTelemetrySubscriptionsResponse()
 	resp.ClientInstanceID = req.ClientInstanceID
 	if uuid.UUID(req.ClientInstanceID).IsZero() {
-		resp.ClientInstanceID = uuid.New()
+		resp.ClientInstanceID = uuid.From(s.Random)
 	}
 	resp.SubscriptionID = telemetrySubscription(resp.ClientInstanceID)
 	resp.AcceptedCompressionTypes = []int8{4, 3, 1, 2} // zstd, lz4, gzip, snappy

@@ -3,8 +3,10 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -36,6 +38,7 @@ type Deps struct {
 	Sessions   *replica.Sessions // of fetches
 	Groups     *group.Coordinator
 	Now        func() time.Time // nil: time.Now
+	Random     io.Reader        // nil: crypto/rand; never fails
 	Logger     *slog.Logger     // nil: no log
 }
 
@@ -83,6 +86,9 @@ type handler func(ctx context.Context, r *Request, w *wire.Response) error
 func New(d Deps) *Server {
 	if d.Now == nil {
 		d.Now = time.Now
+	}
+	if d.Random == nil {
+		d.Random = rand.Reader
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)

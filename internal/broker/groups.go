@@ -31,6 +31,7 @@ func (b *Broker) groupOptions() group.Options {
 		},
 		MaxBatch: c.Int("message.max.bytes"),
 		Codec:    record.Codec(c.Int("offsets.topic.compression.codec")),
+		Random:   b.world.Random,
 		Logger:   b.logger,
 	}
 }

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +20,10 @@ import (
 type World struct {
 	FS      vfs.FS // of the log directories; gregor.sock is in the host's only
 	Network Network
+
+	// Random is where all ids, and where replicas are placed, come from: cluster, directories, topics,
+	// members. It never fails, and many read it at once.
+	Random io.Reader
 
 	// Descriptors returns how many descriptors the broker may have, files and connections together.
 	Descriptors func() (int, error)
@@ -42,6 +48,9 @@ func (w World) complete() World {
 		if w.FS != nil && w.Network != nil {
 			w.Descriptors = func() (int, error) { return descriptorsElsewhere, nil }
 		}
+	}
+	if w.Random == nil {
+		w.Random = rand.Reader
 	}
 	if w.Network == nil {
 		w.Network = hostNetwork{}

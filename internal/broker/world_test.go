@@ -2,7 +2,11 @@ package broker
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -11,6 +15,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/memnet"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -23,7 +28,7 @@ type memWorld struct {
 }
 
 // startInMemory starts a broker in a world of its own. It is stopped with the test.
-func startInMemory(t *testing.T, set ...string) *memWorld {
+func startInMemory(t *testing.T, random io.Reader, set ...string) *memWorld {
 	t.Helper()
 	w := &memWorld{disk: vfs.NewMem()}
 	w.clients = w.network.AddHost("clients")
@@ -32,7 +37,7 @@ func startInMemory(t *testing.T, set ...string) *memWorld {
 		t.Fatal(err)
 	}
 	w.Broker, err = Start(t.Context(), Options{
-		Config: c, Logger: slog.New(slog.DiscardHandler), World: World{FS: w.disk, Network: w.network.AddHost("broker")},
+		Config: c, Logger: slog.New(slog.DiscardHandler), World: World{FS: w.disk, Network: w.network.AddHost("broker"), Random: random},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +60,7 @@ func (w *memWorld) client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 // Two brokers of one process share nothing: neither addresses, directories and ids, nor caches, limits and budgets.
 func TestTwoBrokersShareNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startInMemory(t, "max.connections=3"), startInMemory(t)
+		a, b := startInMemory(t, nil, "max.connections=3"), startInMemory(t, nil)
 		if a.Addr() != b.Addr() {
 			t.Errorf("%s and %s: the same place on two networks has two addresses", a.Addr(), b.Addr())
 		}
@@ -118,4 +123,31 @@ func wantOwnStop(t *testing.T, a, b *memWorld) {
 	if err := client.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr(); err != nil {
 		t.Errorf("a broker beside one that has stopped: %v", err)
 	}
+}
+
+// With the same randomness a broker is the same: its cluster, its directory, its topics.
+func TestRandomnessIsGiven(t *testing.T) {
+	f := func(seed byte) (ids []string) {
+		synctest.Test(t, func(t *testing.T) {
+			b := startInMemory(t, &seeded{source: rand.NewChaCha8([32]byte{seed})})
+			id := createTopic(t, kadm.NewClient(b.client(t)), "orders")
+			ids = []string{b.ClusterID(), b.logs.Dirs()[0].ID.String(), uuid.UUID(id).String()}
+		})
+		return ids
+	}
+	if a, again, other := f(1), f(1), f(2); !slices.Equal(a, again) || slices.Equal(a, other) {
+		t.Errorf("got %q, %q and %q, want the same twice, then another", a, again, other)
+	}
+}
+
+// seeded is randomness of a seed, for many readers.
+type seeded struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func (s *seeded) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Read(p)
 }

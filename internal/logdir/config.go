@@ -1,6 +1,8 @@
 package logdir
 
 import (
+	"crypto/rand"
+	"io"
 	"log/slog"
 	"math"
 	"time"
@@ -44,6 +46,7 @@ type Config struct {
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
+	Random io.Reader        // of the ids of clusters and directories; nil is crypto/rand; never fails
 
 	// Judge, if not nil, is asked by Open when all directories are locked and read, before anything
 	// is written. Its error ends Open.
@@ -98,6 +101,9 @@ func (c *Config) complete() {
 	c.RecoveryThreads = max(c.RecoveryThreads, 1)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
 	}
 	if c.Now == nil {
 		c.Now = time.Now

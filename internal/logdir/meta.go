@@ -14,7 +14,7 @@ const defaultNodeID = 1
 
 // An identity is what all directories of a broker have in common.
 type identity struct {
-	clusterID    string
+	clusterID    string // "" while nobody knows it
 	nodeID       int32
 	clusterKnown bool // nobody had to make up the id
 }
@@ -38,9 +38,6 @@ func identify(found []FoundDir, clusterID string, nodeID int32) (identity, error
 		if err := errors.Join(errs[:]...); err != nil {
 			return identity{}, err
 		}
-	}
-	if !cluster.known {
-		cluster.value = uuid.New().String()
 	}
 	if !node.known {
 		node.value = defaultNodeID
@@ -111,6 +108,9 @@ func (m *Manager) readMeta() (identity, error) {
 	if err == nil {
 		err = checkDirectoryIDs(found)
 	}
+	if !id.clusterKnown {
+		id.clusterID = uuid.From(m.cfg.Random).String()
+	}
 	return id, err
 }
 
@@ -125,7 +125,7 @@ func (m *Manager) writeMeta(id identity) error {
 		d.meta = d.found.Meta
 		d.meta.ClusterID, d.meta.NodeID = id.clusterID, id.nodeID
 		if d.meta.DirectoryID.IsZero() {
-			d.meta.DirectoryID = uuid.New()
+			d.meta.DirectoryID = uuid.From(m.cfg.Random)
 		}
 		d.id, d.metaDue = d.meta.DirectoryID, !d.found.HasMeta || d.found.Meta != d.meta
 		wait := d.found.beforeKRaft()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
 )
 
@@ -22,6 +24,7 @@ type Options struct {
 	MaxBatch   int              // max.message.bytes of the topic; default 1 MiB
 	Codec      record.Codec     // offsets.topic.compression.codec
 	Now        func() time.Time // default time.Now
+	Random     io.Reader        // of member ids; default crypto/rand; never fails
 	Logger     *slog.Logger     // nil: no log
 }
 
@@ -37,12 +40,15 @@ func New(o Options) *Coordinator {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
 	return &Coordinator{
 		partitions: o.Partitions,
 		runtime: coordinator.New(coordinator.Options[*Shard]{
 			Topic:    topic.ConsumerOffsets,
 			Log:      o.Log,
-			New:      func(int32) *Shard { return NewShard(o.Config, newID, o.Logger) },
+			New:      func(int32) *Shard { return NewShard(o.Config, func() string { return newID(o.Random) }, o.Logger) },
 			Now:      o.Now,
 			MaxBatch: o.MaxBatch,
 			Codec:    o.Codec,
@@ -52,11 +58,8 @@ func New(o Options) *Coordinator {
 }
 
 // newID returns a random UUID in the usual notation, as in the member ids of Kafka.
-func newID() string {
-	var u [16]byte
-	rand.Read(u[:]) // never fails: crypto/rand ends the program instead
-	u[6] = u[6]&0x0f | 0x40
-	u[8] = u[8]&0x3f | 0x80
+func newID(random io.Reader) string {
+	u := uuid.From(random)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 

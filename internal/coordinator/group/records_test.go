@@ -1,6 +1,7 @@
 package group
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"testing"
@@ -92,7 +93,7 @@ func splitOffsetKey(t *testing.T, key []byte) (group, topic string, partition in
 
 // replayed is a shard that has read some records; those it cannot read do not matter.
 func replayed(records ...coordinator.Replayed) *Shard {
-	s := NewShard(DefaultConfig(), newID, nil)
+	s := NewShard(DefaultConfig(), func() string { return newID(rand.Reader) }, nil)
 	for _, r := range records {
 		_ = s.Replay(r)
 	}
