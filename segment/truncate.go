@@ -22,7 +22,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	fr, err := s.provenFrame(f, offset, 0)
 	if err == ErrNotFound {
 		s.cutGuard(s.size.Load(), offset)
-		return 0, nil
+		return 0, s.truncateTxns(offset)
 	}
 	if err != nil {
 		return 0, err
@@ -74,6 +74,14 @@ func (s *Segment) truncateIndexes(fr frame, offset int64) error {
 	if err := s.storeLocked(true); err != nil {
 		return err
 	}
+	return s.truncateTxnsLocked(offset)
+}
+
+// truncateTxns drops the aborted transactions that end at an offset or behind it: a crash may have left
+// them without their batches.
+func (s *Segment) truncateTxns(offset int64) error {
+	s.index.Lock()
+	defer s.index.Unlock()
 	return s.truncateTxnsLocked(offset)
 }
 

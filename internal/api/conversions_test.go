@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -30,7 +31,7 @@ func TestConversionsShareMemory(t *testing.T) {
 		for j := range 50 {
 			of = append(of, fmt.Sprintf("%d-%d:%s", i, j, strings.Repeat("x", i*10)))
 		}
-		producer.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: codec}, of...))
+		producer.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: codec}, of...))
 		want = append(want, of...)
 	}
 	var clients sync.WaitGroup

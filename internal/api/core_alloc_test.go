@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/wire"
@@ -43,7 +44,7 @@ func TestNoAllocationPerPartition(t *testing.T) {
 		list = append(list, testPartition(testNode, testNode))
 	}
 	n.apply(testTopic("many", 9, list...)...)
-	set := batch(t, record.BuilderOptions{}, "v")
+	set := logtest.Values(t, record.BuilderOptions{}, "v")
 	request := func(count int) (*kmsg.ProduceRequest, *kmsg.FetchRequest) {
 		produce := produceRequest(-1, 0)
 		fetch := fetchRequest(0, 0)
@@ -88,7 +89,7 @@ func TestNoAllocationInSession(t *testing.T) {
 	}
 	n := startNode(t, vfs.OS, t.TempDir(), nil)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	open := fetchRequest(0, 0)
 	open.SessionEpoch = 0
 	id := call[*kmsg.FetchResponse](c, 12, open).SessionID
@@ -132,10 +133,10 @@ func benchmarkHandle(b *testing.B, n *node, version int16, req kmsg.Request) {
 func BenchmarkProduce(b *testing.B) {
 	n := startNode(b, vfs.OS, b.TempDir(), nil)
 	b.Run("100B", func(b *testing.B) {
-		benchmarkHandle(b, n, 9, produceRequest(1, 0, batch(b, record.BuilderOptions{}, string(make([]byte, 100)))))
+		benchmarkHandle(b, n, 9, produceRequest(1, 0, logtest.Values(b, record.BuilderOptions{}, string(make([]byte, 100)))))
 	})
 	b.Run("16KiB", func(b *testing.B) {
-		set := batch(b, record.BuilderOptions{}, string(make([]byte, 16<<10)))
+		set := logtest.Values(b, record.BuilderOptions{}, string(make([]byte, 16<<10)))
 		b.SetBytes(int64(len(set)))
 		benchmarkHandle(b, n, 9, produceRequest(1, 0, set))
 	})
@@ -145,7 +146,7 @@ func BenchmarkFetch(b *testing.B) {
 	n := startNode(b, vfs.OS, b.TempDir(), nil)
 	c := n.client()
 	for range 10 {
-		c.produce(9, 1, 0, batch(b, record.BuilderOptions{}, string(make([]byte, 10_000))))
+		c.produce(9, 1, 0, logtest.Values(b, record.BuilderOptions{}, string(make([]byte, 10_000))))
 	}
 	b.Run("empty", func(b *testing.B) { benchmarkHandle(b, n, 12, fetchRequest(0, 10)) })
 	b.Run("16KiB", func(b *testing.B) {

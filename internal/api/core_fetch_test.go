@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -23,7 +24,7 @@ import (
 func TestFetchErrors(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	f := func(partition int32, offset int64, want *kerr.Error) {
 		t.Helper()
 		for v := int16(4); v <= 18; v++ {
@@ -56,7 +57,7 @@ func TestFetchErrors(t *testing.T) {
 func TestFetchDivergingEpoch(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b")) // in epoch 3
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b")) // in epoch 3
 	req := fetchRequest(0, 5)
 	p := &req.Topics[0].Partitions[0]
 	p.LastFetchedEpoch = 3
@@ -77,10 +78,10 @@ func TestFetchLimits(t *testing.T) {
 	c := n.client()
 	for p := range int32(2) {
 		for range 3 {
-			c.produce(9, 1, p, batch(t, record.BuilderOptions{}, strings.Repeat("x", 1000)))
+			c.produce(9, 1, p, logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 1000)))
 		}
 	}
-	size := len(batch(t, record.BuilderOptions{}, strings.Repeat("x", 1000)))
+	size := len(logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 1000)))
 	f := func(maxBytes, partitionMax int32, want ...int) {
 		t.Helper()
 		req := fetchRequest(0, 0)
@@ -117,7 +118,7 @@ func TestFetchWaits(t *testing.T) {
 	second.Partition = 1
 	req.Topics[0].Partitions = append(req.Topics[0].Partitions, second)
 	consumer.send(12, req)
-	set := batch(t, record.BuilderOptions{}, strings.Repeat("x", 50)) // less than 200 bytes
+	set := logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 50)) // less than 200 bytes
 	producer.produce(9, 1, 0, bytes.Clone(set))
 	producer.produce(9, 1, 1, bytes.Clone(set))
 	resp, ok := consumer.receive(req)
@@ -186,7 +187,7 @@ func TestFetchFromFiles(t *testing.T) {
 	c := n.client()
 	const count = 40
 	for i := range count {
-		c.produce(9, 1, int32(i%2), batch(t, record.BuilderOptions{}, strings.Repeat(fmt.Sprint(i%10), 20_000)))
+		c.produce(9, 1, int32(i%2), logtest.Values(t, record.BuilderOptions{}, strings.Repeat(fmt.Sprint(i%10), 20_000)))
 	}
 	req := fetchRequest(0, 0)
 	second := req.Topics[0].Partitions[0]
@@ -256,7 +257,7 @@ func TestFetchSession(t *testing.T) {
 	}
 	for _, v := range []int16{7, 12, 13, 18} {
 		start := startOf(t, c)
-		set := batch(t, record.BuilderOptions{}, "v")
+		set := logtest.Values(t, record.BuilderOptions{}, "v")
 		open := fetch(v, 0, 0, map[int32]int64{0: start})
 		want(open, "0 [0:0/0]")
 		id := open.SessionID
@@ -359,7 +360,7 @@ func TestListOffsets(t *testing.T) {
 	}
 	f(1, 0, -1, 0, 0)
 	f(7, 0, -3, 0, -1)
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b", "c"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b", "c"))
 	for v := int16(1); v <= 11; v++ {
 		f(v, 0, -1, 0, 3)
 		f(v, 0, -2, 0, 0)
@@ -378,7 +379,7 @@ func TestListOffsets(t *testing.T) {
 func TestDeleteRecords(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b", "c"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b", "c"))
 	f := func(partition int32, offset, wantLow int64, wantCode int16) {
 		t.Helper()
 		req := kmsg.NewPtrDeleteRecordsRequest()
@@ -429,7 +430,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 	f(3, 3, 0) // the leader's epoch, in which nothing was written yet
 	f(4, -1, -1)
 	f(-1, -1, -1)
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b"))
 	f(3, 3, 2)
 	f(4, -1, -1)
 }
@@ -534,7 +535,7 @@ func TestMalformedRequests(t *testing.T) {
 	f(0, 14, nil)
 	f(0, -1, nil)
 	f(1, 19, nil)
-	produce, fetch := produceRequest(1, 0, batch(t, record.BuilderOptions{}, "v")), fetchRequest(0, 0)
+	produce, fetch := produceRequest(1, 0, logtest.Values(t, record.BuilderOptions{}, "v")), fetchRequest(0, 0)
 	for _, req := range []kmsg.Request{produce, fetch} {
 		for v := int16(3); v <= req.MaxVersion(); v++ {
 			req.SetVersion(v)
@@ -576,7 +577,7 @@ func TestFetchByFollowers(t *testing.T) {
 	followed := testPartition(testNode, testNode, 2)
 	followed.TopicID, followed.PartitionID, followed.LeaderEpoch, followed.PartitionEpoch = testTopicID, 0, 4, 5
 	n.apply(followed)
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	f := func(version int16, id, epoch int32, offset int64, want *kerr.Error) (hw int64, size int) {
 		t.Helper()
 		req := fetchRequest(0, offset)

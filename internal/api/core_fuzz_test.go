@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -39,7 +40,7 @@ func fuzzAnswers(f *testing.F, seeds ...kmsg.Request) {
 }
 
 func FuzzProduce(f *testing.F) {
-	good := batch(f, record.BuilderOptions{}, "a", "b")
+	good := logtest.Values(f, record.BuilderOptions{}, "a", "b")
 	twice := produceRequest(1, 0, good, good, good)
 	twice.Topics[0].Partitions[2].Partition = 0
 	twice.Topics = append(twice.Topics, twice.Topics[0])

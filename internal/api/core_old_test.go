@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
@@ -99,7 +100,7 @@ func TestEveryFormat(t *testing.T) {
 				if v < 3 {
 					set = messages(t, record.SetOptions{Magic: int8(v / 2), Codec: codec}, value, "second")
 				} else {
-					set = batch(t, record.BuilderOptions{Codec: codec}, value, "second")
+					set = logtest.Values(t, record.BuilderOptions{Codec: codec}, value, "second")
 				}
 				got := c.produce(v, 1, 0, set)
 				if got.ErrorCode != 0 || got.BaseOffset != int64(len(want)) {
@@ -121,7 +122,7 @@ func TestEveryFormat(t *testing.T) {
 // Uncompressed records for old clients begin at the offset that was asked for.
 func TestKAFKA5360(t *testing.T) {
 	c := oldLog(t, 2).client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "a", "b", "c", "d", "e"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b", "c", "d", "e"))
 	for v := int16(0); v < 4; v++ {
 		got := c.fetch(v, 0, 3)
 		if list := values(t, got.RecordBatches, 0); fmt.Sprint(list) != "[d e]" {
@@ -151,7 +152,7 @@ func TestKAFKA9669(t *testing.T) {
 				}
 			}
 		}
-		wrong := batch(t, record.BuilderOptions{}, "a", "b")
+		wrong := logtest.Values(t, record.BuilderOptions{}, "a", "b")
 		binary.BigEndian.PutUint32(wrong[23:], 5) // last offset delta
 		record.Batch(wrong).SetMaxTimestamp(record.CreateTime, 7)
 		if got := c.produce(9, 1, 0, wrong); got.ErrorCode != kerr.InvalidRecord.Code {
@@ -206,7 +207,7 @@ func TestOldFetchStreams(t *testing.T) {
 			for range 1 + rng.IntN(300) {
 				of = append(of, fmt.Sprintf("%d:%s", rng.Uint64(), strings.Repeat("x", rng.IntN(300))))
 			}
-			c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: codec}, of...))
+			c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: codec}, of...))
 			want = append(want, of...)
 		}
 		for _, v := range []int16{0, 3} {
@@ -227,7 +228,7 @@ func TestOldFetchSmallLimit(t *testing.T) {
 	for i := range 20 {
 		want = append(want, fmt.Sprintf("%d%s", i, strings.Repeat("y", 500)))
 	}
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, want...))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, want...))
 	for v := int16(0); v < 4; v++ {
 		if got := c.consume(v, 0, 600); !slices.Equal(got, want) {
 			t.Errorf("version %d: got %d records, want %d", v, len(got), len(want))
@@ -259,7 +260,7 @@ func TestOldFetchOfMarkers(t *testing.T) {
 	for range 30 {
 		mark()
 	}
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "behind"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "behind"))
 	mark()
 	for v := int16(0); v < 4; v++ {
 		req := fetchRequest(0, 0)
@@ -273,7 +274,7 @@ func TestOldFetchOfMarkers(t *testing.T) {
 	req := fetchRequest(0, 31)
 	req.MaxWaitMillis = 10_000
 	c.send(2, req)
-	n.client().produce(9, 1, 0, batch(t, record.BuilderOptions{}, "new"))
+	n.client().produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "new"))
 	resp, ok := c.receive(req)
 	if !ok {
 		t.Fatal("the connection was closed")
@@ -290,8 +291,8 @@ func TestOldFetchOfMarkers(t *testing.T) {
 func TestOldFetchErrors(t *testing.T) {
 	n := oldLog(t, 2)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, strings.Repeat("after", 20_000)))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, strings.Repeat("after", 20_000)))
 	f := func(offset int64, want *kerr.Error) {
 		t.Helper()
 		for v := int16(0); v < 4; v++ {
@@ -303,8 +304,8 @@ func TestOldFetchErrors(t *testing.T) {
 	f(0, kerr.UnsupportedCompressionType)
 	f(9, kerr.OffsetOutOfRange)
 
-	c.produce(9, 1, 1, batch(t, record.BuilderOptions{}, strings.Repeat("before", 20_000)))
-	c.produce(9, 1, 1, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
+	c.produce(9, 1, 1, logtest.Values(t, record.BuilderOptions{}, strings.Repeat("before", 20_000)))
+	c.produce(9, 1, 1, logtest.Values(t, record.BuilderOptions{Codec: record.Zstd}, "v"))
 	for v := int16(0); v < 4; v++ { // up to it, and then the error
 		got := c.fetch(v, 1, 0)
 		if got.ErrorCode != 0 || len(values(t, got.RecordBatches, 0)) != 1 {
@@ -326,9 +327,9 @@ func TestOldFetchOfDamage(t *testing.T) {
 	for _, codec := range oldCodecs {
 		fsys := vfs.NewMem()
 		c := startNode(t, fsys, "data", nil).client()
-		c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "good"))
-		size := len(batch(t, record.BuilderOptions{}, "good"))
-		c.produce(9, 1, 0, batch(t, record.BuilderOptions{Codec: codec}, strings.Repeat("bad", 100)))
+		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "good"))
+		size := len(logtest.Values(t, record.BuilderOptions{}, "good"))
+		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: codec}, strings.Repeat("bad", 100)))
 		f, err := fsys.OpenFile("data/t-0/00000000000000000000.log", os.O_RDWR, 0)
 		if err == nil {
 			_, err = f.WriteAt([]byte{0x55}, int64(size+70))
@@ -359,9 +360,9 @@ func TestProduceToOldFormat(t *testing.T) {
 				t.Errorf("v%d: got error %d, want %d", format, got, want.Code)
 			}
 		}
-		f(batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}}, "v"), kerr.UnsupportedForMessageFormat)
-		f(batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}, Transactional: true}, "v"), kerr.UnsupportedForMessageFormat)
-		f(batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
+		f(logtest.Values(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}}, "v"), kerr.UnsupportedForMessageFormat)
+		f(logtest.Values(t, record.BuilderOptions{Producer: &record.Producer{ID: 5}, Transactional: true}, "v"), kerr.UnsupportedForMessageFormat)
+		f(logtest.Values(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
 	}
 }
 
@@ -398,7 +399,7 @@ func TestListOffsets0(t *testing.T) {
 func TestOldClients(t *testing.T) {
 	n := oldLog(t, 1)
 	c := n.client()
-	c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "new client, old log"))
+	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "new client, old log"))
 	c.produce(2, 1, 0, messages(t, record.SetOptions{Magic: 1}, "old client, old log"))
 	c.produce(0, 1, 0, messages(t, record.SetOptions{Magic: 0}, "older client"))
 	c.fetch(0, 0, 0)
@@ -433,7 +434,7 @@ func TestOldClients(t *testing.T) {
 func TestProduceBlamesRecords(t *testing.T) {
 	c := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compact = true }).client()
 	for v := int16(0); v <= 13; v++ {
-		set := batch(t, record.BuilderOptions{}, "a", "b")
+		set := logtest.Values(t, record.BuilderOptions{}, "a", "b")
 		if v < 3 {
 			set = messages(t, record.SetOptions{Magic: int8(v / 2), Codec: record.Gzip}, "a", "b")
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/logdir"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -162,18 +163,6 @@ func call[A kmsg.Response](c *client, version int16, req kmsg.Request) A {
 
 var testTopicID = uuid.UUID{15: 7}
 
-// batch builds a batch of values.
-func batch(t testing.TB, o record.BuilderOptions, values ...string) []byte {
-	t.Helper()
-	b := record.NewBuilder(o)
-	for i, v := range values {
-		if err := b.Append(record.Record{Offset: int64(i), Timestamp: time.Now().UnixMilli(), Value: []byte(v)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b.Build()
-}
-
 func produceRequest(acks int16, partition int32, sets ...[]byte) *kmsg.ProduceRequest {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = acks, 5000
@@ -246,7 +235,7 @@ func TestProduceAndFetchEveryVersion(t *testing.T) {
 	next := int64(0)
 	for v := int16(3); v <= 13; v++ {
 		for _, acks := range []int16{1, -1} {
-			got := c.produce(v, acks, 0, batch(t, record.BuilderOptions{}, "a", "b"))
+			got := c.produce(v, acks, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b"))
 			if got.ErrorCode != 0 || got.BaseOffset != next || got.LogAppendTime != -1 {
 				t.Errorf("produce version %d: got %+v, want offset %d", v, got, next)
 			}
@@ -272,7 +261,7 @@ func TestProduceAndFetchEveryVersion(t *testing.T) {
 func TestProduceErrors(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MaxMessageBytes = 500 })
 	c := n.client()
-	good := batch(t, record.BuilderOptions{}, "v")
+	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	f := func(version, acks int16, partition int32, set []byte, want *kerr.Error) {
 		t.Helper()
 		got := c.produce(version, acks, partition, bytes.Clone(set))
@@ -287,19 +276,19 @@ func TestProduceErrors(t *testing.T) {
 		f(v, 2, 0, good, kerr.InvalidRequiredAcks)
 		f(v, 1, 0, nil, kerr.InvalidRecord)
 		f(v, 1, 0, append(bytes.Clone(good), good...), kerr.InvalidRecord)
-		f(v, 1, 0, batch(t, record.BuilderOptions{}, string(make([]byte, 600))), kerr.MessageTooLarge)
+		f(v, 1, 0, logtest.Values(t, record.BuilderOptions{}, string(make([]byte, 600))), kerr.MessageTooLarge)
 	}
 	broken := bytes.Clone(good)
 	broken[len(broken)-1] ^= 1
 	f(9, 1, 0, broken, kerr.CorruptMessage)
 	f(9, 1, 0, good[:30], kerr.CorruptMessage)
-	f(6, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
-	transactional := batch(t, record.BuilderOptions{Transactional: true, Producer: &record.Producer{ID: 5}}, "v")
+	f(6, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: record.Zstd}, "v"), kerr.UnsupportedCompressionType)
+	transactional := logtest.Values(t, record.BuilderOptions{Transactional: true, Producer: &record.Producer{ID: 5}}, "v")
 	f(9, 1, 0, transactional, kerr.TransactionalIDAuthorizationFailed)
 	if got := c.fetch(13, 0, 0); got.HighWatermark != 0 {
 		t.Errorf("high watermark %d after errors, want 0", got.HighWatermark)
 	}
-	if got := c.produce(7, 1, 0, batch(t, record.BuilderOptions{Codec: record.Zstd}, "v")); got.ErrorCode != 0 {
+	if got := c.produce(7, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: record.Zstd}, "v")); got.ErrorCode != 0 {
 		t.Errorf("zstd in version 7: error %d", got.ErrorCode)
 	}
 	req := produceRequest(1, 0, transactional)
@@ -321,7 +310,7 @@ func TestProduceToElsewhereNamesTheLeader(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
 	for v := int16(10); v <= 13; v++ {
-		resp := call[*kmsg.ProduceResponse](c, v, produceRequest(1, 2, batch(t, record.BuilderOptions{}, "v")))
+		resp := call[*kmsg.ProduceResponse](c, v, produceRequest(1, 2, logtest.Values(t, record.BuilderOptions{}, "v")))
 		p := resp.Topics[0].Partitions[0]
 		if p.CurrentLeader.LeaderID != 2 || p.CurrentLeader.LeaderEpoch != 3 {
 			t.Errorf("version %d: got leader %+v, want node 2 in epoch 3", v, p.CurrentLeader)
@@ -335,7 +324,7 @@ func TestProduceToElsewhereNamesTheLeader(t *testing.T) {
 // One partition that fails does not keep the others from being written.
 func TestProducePartialSuccess(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
-	good := batch(t, record.BuilderOptions{}, "v")
+	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	resp := call[*kmsg.ProduceResponse](n.client(), 9, produceRequest(-1, 0, bytes.Clone(good), good[:20], bytes.Clone(good)))
 	var got []int16
 	for _, p := range resp.Topics[0].Partitions {
@@ -349,7 +338,7 @@ func TestProducePartialSuccess(t *testing.T) {
 func TestProduceWithoutAcks(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", nil)
 	c := n.client()
-	good := batch(t, record.BuilderOptions{}, "v")
+	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	c.send(9, produceRequest(0, 0, bytes.Clone(good)))
 	if got := c.produce(9, 1, 0, bytes.Clone(good)); got.BaseOffset != 1 { // the next answer is this one's
 		t.Errorf("got offset %d, want 1", got.BaseOffset)
@@ -367,7 +356,7 @@ func TestProduceWithFlush(t *testing.T) {
 	c := n.client()
 	const count = 50
 	for i := range count {
-		c.send(9, produceRequest(int16(-1+2*(i%2)), int32(i%2), batch(t, record.BuilderOptions{}, "v")))
+		c.send(9, produceRequest(int16(-1+2*(i%2)), int32(i%2), logtest.Values(t, record.BuilderOptions{}, "v")))
 	}
 	req := produceRequest(1, 0, nil)
 	req.SetVersion(9)
@@ -394,13 +383,13 @@ func TestProduceFlushFails(t *testing.T) {
 		}
 		return nil
 	})
-	got := c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+	got := c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	if got.ErrorCode != kerr.KafkaStorageError.Code || got.BaseOffset != -1 {
 		t.Errorf("got error %d and offset %d, want error 56 and -1", got.ErrorCode, got.BaseOffset)
 	}
 	// The log takes no more. Clients before version 4 do not know the error.
 	for version, want := range map[int16]*kerr.Error{3: kerr.NotLeaderForPartition, 4: kerr.KafkaStorageError} {
-		if got := c.produce(version, 1, 0, batch(t, record.BuilderOptions{}, "v")); got.ErrorCode != want.Code {
+		if got := c.produce(version, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v")); got.ErrorCode != want.Code {
 			t.Errorf("version %d: got error %d, want %d", version, got.ErrorCode, want.Code)
 		}
 	}

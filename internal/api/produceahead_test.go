@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -22,12 +23,12 @@ func manyPartitions(n *node, count int) *kmsg.ProduceRequest {
 		partitions = append(partitions, testPartition(testNode, testNode))
 	}
 	n.apply(testTopic("many", 9, partitions...)...)
-	req := produceRequest(-1, 0, batch(n.t, record.BuilderOptions{}, "v"), batch(n.t, record.BuilderOptions{}, "v"))
+	req := produceRequest(-1, 0, logtest.Values(n.t, record.BuilderOptions{}, "v"), logtest.Values(n.t, record.BuilderOptions{}, "v"))
 	t := kmsg.NewProduceRequestTopic()
 	t.Topic = "many"
 	for i := range count {
 		p := kmsg.NewProduceRequestTopicPartition()
-		p.Partition, p.Records = int32(i), batch(n.t, record.BuilderOptions{}, "v")
+		p.Partition, p.Records = int32(i), logtest.Values(n.t, record.BuilderOptions{}, "v")
 		t.Partitions = append(t.Partitions, p)
 	}
 	req.Topics = append(req.Topics, t)

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/record"
@@ -33,9 +34,9 @@ func TestRequestStats(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.FlushMessages = 2 })
 	c := n.client()
 	for range 3 { // some of them are answered at once, some after a sync
-		c.produce(9, 1, 0, batch(t, record.BuilderOptions{}, "v"))
+		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	}
-	c.produce(3, -1, 2, batch(t, record.BuilderOptions{}, "v"))
+	c.produce(3, -1, 2, logtest.Values(t, record.BuilderOptions{}, "v"))
 	if got := n.statsOf("Fetch"); got.API != "" {
 		t.Errorf("fetches were counted before there was one: %v", got)
 	}
@@ -101,13 +102,13 @@ func TestLocalAndRemoteTimes(t *testing.T) {
 func TestTopicStats(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MaxMessageBytes = 1000 })
 	c := n.client()
-	set := batch(t, record.BuilderOptions{}, "a", "b", "c")
+	set := logtest.Values(t, record.BuilderOptions{}, "a", "b", "c")
 	size := int64(len(set))
 	c.produce(9, 1, 0, bytes.Clone(set))
 	broken := bytes.Clone(set)
 	broken[len(broken)-1]++
 	c.produce(9, 1, 0, broken)
-	large := batch(t, record.BuilderOptions{}, string(make([]byte, 2000)))
+	large := logtest.Values(t, record.BuilderOptions{}, string(make([]byte, 2000)))
 	c.produce(9, 1, 0, bytes.Clone(large))
 	old := messages(t, record.SetOptions{Magic: 1}, "a")
 	c.produce(9, 1, 0, bytes.Clone(old))

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -51,7 +52,7 @@ func TestProducePartitionTwice(t *testing.T) {
 				topic.Topic, topic.TopicID = "three", threeID
 				for _, i := range list {
 					p := kmsg.NewProduceRequestTopicPartition()
-					p.Partition, p.Records = i, batch(t, record.BuilderOptions{}, fmt.Sprint(sent))
+					p.Partition, p.Records = i, logtest.Values(t, record.BuilderOptions{}, fmt.Sprint(sent))
 					topic.Partitions = append(topic.Partitions, p)
 					sent++
 				}
@@ -88,7 +89,7 @@ func fetchThree(c *client, partition int32) []string {
 func TestProduceTwoTopics(t *testing.T) {
 	n := nodeOfThree(t)
 	n.apply(testTopic("other", 10, testPartition(testNode, testNode))...)
-	req := produceRequest(1, 0, batch(t, record.BuilderOptions{}, "x"))
+	req := produceRequest(1, 0, logtest.Values(t, record.BuilderOptions{}, "x"))
 	req.Topics[0].Topic = "three"
 	other := req.Topics[0]
 	other.Topic, other.Partitions = "other", slices.Clone(other.Partitions)
@@ -103,7 +104,7 @@ func TestProduceTwoTopics(t *testing.T) {
 func TestFetchPartitionTwice(t *testing.T) {
 	c := nodeOfThree(t).client()
 	for p := range int32(3) {
-		req := produceRequest(1, p, batch(t, record.BuilderOptions{}, "0", "1", "2", "3", "4", "5"))
+		req := produceRequest(1, p, logtest.Values(t, record.BuilderOptions{}, "0", "1", "2", "3", "4", "5"))
 		req.Topics[0].Topic = "three"
 		call[*kmsg.ProduceResponse](c, 9, req)
 	}
@@ -185,7 +186,7 @@ func TestListOffsetsPartitionTwice(t *testing.T) {
 
 func TestDeleteRecordsPartitionTwice(t *testing.T) {
 	c := nodeOfThree(t).client()
-	req := produceRequest(1, 0, batch(t, record.BuilderOptions{}, "0", "1", "2"))
+	req := produceRequest(1, 0, logtest.Values(t, record.BuilderOptions{}, "0", "1", "2"))
 	req.Topics[0].Topic = "three"
 	call[*kmsg.ProduceResponse](c, 9, req)
 	f := func(offsets []int64, want int64) {
@@ -238,7 +239,7 @@ func BenchmarkManyPartitions(b *testing.B) {
 	n.apply(testTopic("many", 9, list...)...)
 	produce, fetch := produceRequest(1, 0), fetchRequest(0, 0)
 	produce.Topics[0].Topic, fetch.Topics[0].Topic = "many", "many"
-	set, asked := batch(b, record.BuilderOptions{}, "v"), fetch.Topics[0].Partitions[0]
+	set, asked := logtest.Values(b, record.BuilderOptions{}, "v"), fetch.Topics[0].Partitions[0]
 	fetch.Topics[0].Partitions = nil
 	for i := range int32(partitions) {
 		p := kmsg.NewProduceRequestTopicPartition()

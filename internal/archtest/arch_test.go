@@ -15,7 +15,7 @@ var order = [][]string{
 	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
-	{"segment"},
+	{"segment", "internal/logtest"}, // only tests import logtest
 	{"internal/commitlog"},
 	{"internal/logdir", "internal/cleaner"},
 	{"internal/metadata"},

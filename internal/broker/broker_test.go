@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -24,7 +25,7 @@ func TestTopicDeletedAndRecreated(t *testing.T) {
 	for range 3 {
 		id := createTopic(t, a, "t")
 		c := dial(t, b)
-		if first := c.mustProduce("t", batch(t, "a", "b")); first != 0 {
+		if first := c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "a", "b")); first != 0 {
 			t.Errorf("the first record of topic %s is at %d", id, first)
 		}
 		for _, old := range ids {
@@ -42,7 +43,7 @@ func TestTopicDeletedAndRecreated(t *testing.T) {
 		if r, err := a.DeleteTopic(testContext(t), "t"); err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
 		}
-		if got := c.produce("t", batch(t, "v")); got.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		if got := c.produce("t", logtest.Values(t, record.BuilderOptions{}, "v")); got.ErrorCode != kerr.UnknownTopicOrPartition.Code {
 			t.Errorf("produce to a deleted topic: error %d", got.ErrorCode)
 		}
 	}
@@ -52,7 +53,7 @@ func TestTopicDeletedAndRecreated(t *testing.T) {
 	if details, err := admin(t, b).ListTopics(testContext(t), "t"); err != nil || details["t"].ID != last {
 		t.Errorf("after a restart the topic is %+v, %v, want id %s", details["t"], err, last)
 	}
-	if first := dial(t, b).mustProduce("t", batch(t, "v")); first != 0 {
+	if first := dial(t, b).mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "v")); first != 0 {
 		t.Errorf("after a restart the first record is at %d", first)
 	}
 }
@@ -63,7 +64,7 @@ func TestTopicConfigTakesEffect(t *testing.T) {
 	a := admin(t, b)
 	createTopic(t, a, "t")
 	c := dial(t, b)
-	large := batch(t, strings.Repeat("x", 2000))
+	large := logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 2000))
 
 	set := func(key, value string) {
 		t.Helper()
@@ -98,7 +99,7 @@ func TestTopicConfigTakesEffect(t *testing.T) {
 	set("message.timestamp.type", "CreateTime")
 	old := record.Record{Timestamp: time.Now().Add(-time.Hour).UnixMilli(), Value: []byte("old")}
 	createTopic(t, a, "old")
-	c.mustProduce("old", batchOf(t, record.BuilderOptions{}, old))
+	c.mustProduce("old", logtest.Batch(t, record.BuilderOptions{}, old))
 	if err := setTopic(t, a, "old", "retention.ms", "60000"); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestBrokerConfigTakesEffect(t *testing.T) {
 	createTopic(t, a, "t")
 	createTopic(t, a, "own", "max.message.bytes", "5000", "retention.ms", "-1")
 	c := dial(t, b)
-	large := batch(t, strings.Repeat("x", 2000))
+	large := logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 2000))
 	check := func(when string) {
 		t.Helper()
 		if got := c.produce("t", large); got.ErrorCode != kerr.MessageTooLarge.Code {
@@ -134,7 +135,7 @@ func TestBrokerConfigTakesEffect(t *testing.T) {
 	check("message.max.bytes=1000")
 
 	old := record.Record{Timestamp: time.Now().Add(-time.Hour).UnixMilli(), Value: []byte("old")}
-	c.mustProduce("t", batchOf(t, record.BuilderOptions{}, old))
+	c.mustProduce("t", logtest.Batch(t, record.BuilderOptions{}, old))
 	if err := setBrokers(t, a, "log.retention.ms", "60000"); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestDuplicateAfterRestart(t *testing.T) {
 	init := call[*kmsg.InitProducerIDResponse](dial(t, b), 4, kmsg.NewPtrInitProducerIDRequest())
 	send := func(b *Broker, sequence int32) kmsg.ProduceResponseTopicPartition {
 		producer := &record.Producer{ID: init.ProducerID, Epoch: init.ProducerEpoch, BaseSequence: sequence}
-		set := batchOf(t, record.BuilderOptions{Producer: producer}, record.Record{Timestamp: time.Now().UnixMilli(), Value: []byte("v")})
+		set := logtest.Batch(t, record.BuilderOptions{Producer: producer}, record.Record{Timestamp: time.Now().UnixMilli(), Value: []byte("v")})
 		return dial(t, b).produce("t", set)
 	}
 	for sequence := range int32(3) {

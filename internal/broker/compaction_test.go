@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/web"
 	"github.com/gregor-kafka/gregor/record"
@@ -35,7 +36,7 @@ func keyed(t *testing.T, keys int, value string) record.Batch {
 	for i := range records {
 		records[i] = record.Record{Timestamp: time.Now().UnixMilli(), Key: fmt.Appendf(nil, "k%d", i), Value: []byte(value)}
 	}
-	return batchOf(t, record.BuilderOptions{}, records...)
+	return logtest.Batch(t, record.BuilderOptions{}, records...)
 }
 
 // fetchAll reads partition 0 of a topic from its start.
@@ -395,10 +396,10 @@ func TestCompactionStrategies(t *testing.T) {
 	put := func(value string, version int64) {
 		t.Helper()
 		r := record.Record{Timestamp: now - 1000 + version, Key: []byte("k"), Value: []byte(value)}
-		c.mustProduce("time", batchOf(t, record.BuilderOptions{}, r))
+		c.mustProduce("time", logtest.Batch(t, record.BuilderOptions{}, r))
 		r.Timestamp = now
 		r.Headers = []record.Header{{Key: "v", Value: binary.BigEndian.AppendUint64(nil, uint64(version))}}
-		c.mustProduce("version", batchOf(t, record.BuilderOptions{}, r))
+		c.mustProduce("version", logtest.Batch(t, record.BuilderOptions{}, r))
 	}
 	clean := func(want string) {
 		t.Helper()

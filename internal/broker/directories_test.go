@@ -16,8 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/record"
 )
 
 // inDirectory waits until the metadata know where partition 0 of a topic is, and returns the path.
@@ -51,7 +53,7 @@ func TestDirectoryFailure(t *testing.T) {
 	good, lost := in[dirs[0]], in[dirs[1]]
 	c := dial(t, b)
 	for _, name := range []string{good, lost} {
-		c.mustProduce(name, batch(t, "value"))
+		c.mustProduce(name, logtest.Values(t, record.BuilderOptions{}, "value"))
 	}
 
 	if err := b.logs.Fail(dirs[1], errors.New("it burns")); err != nil {
@@ -59,7 +61,7 @@ func TestDirectoryFailure(t *testing.T) {
 	}
 	wantOffline := func() {
 		t.Helper()
-		if code := c.produce(lost, batch(t, "value")).ErrorCode; code != kerr.KafkaStorageError.Code {
+		if code := c.produce(lost, logtest.Values(t, record.BuilderOptions{}, "value")).ErrorCode; code != kerr.KafkaStorageError.Code {
 			t.Errorf("produce: got error %d, want %d", code, kerr.KafkaStorageError.Code)
 		}
 		if code := c.fetch(lost, 0).ErrorCode; code != kerr.KafkaStorageError.Code {
@@ -69,7 +71,7 @@ func TestDirectoryFailure(t *testing.T) {
 	wantOffline()
 	eventually(t, "the partition has no leader", func() bool { return b.quorum.Image().Topic(lost).Partitions[0].Leader < 0 })
 	wantOffline()
-	c.mustProduce(good, batch(t, "value"))
+	c.mustProduce(good, logtest.Values(t, record.BuilderOptions{}, "value"))
 	p := describe(t, a, lost)
 	if !errors.Is(p.Err, kerr.LeaderNotAvailable) || p.Leader != -1 || !slices.Equal(p.OfflineReplicas, []int32{b.NodeID()}) || !slices.Equal(p.ISR, []int32{b.NodeID()}) {
 		t.Errorf("lost partition: got %+v", p)
@@ -140,7 +142,7 @@ func TestCordonedDirectories(t *testing.T) {
 	if err := create("nowhere"); !errors.Is(err, kerr.InvalidReplicationFactor) {
 		t.Errorf("all cordoned: got %v, want %v", err, kerr.InvalidReplicationFactor)
 	}
-	dial(t, b).mustProduce("orders0", batch(t, "value"))
+	dial(t, b).mustProduce("orders0", logtest.Values(t, record.BuilderOptions{}, "value"))
 
 	stop(t, b)
 	b = start(t, strings.Join(dirs, ",")) // the dynamic value lasts

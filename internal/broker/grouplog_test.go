@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -33,7 +34,7 @@ func TestReplayOfDamage(t *testing.T) {
 		var want []int64
 		for i := range int64(batches) {
 			records := make([]record.Record, perBatch)
-			if _, err := l.AppendAsLeader(batchOf(t, record.BuilderOptions{}, records...), 0, commitlog.AppendOptions{}); err != nil {
+			if _, err := l.AppendAsLeader(logtest.Batch(t, record.BuilderOptions{}, records...), 0, commitlog.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Contains(damaged, i) {
@@ -99,7 +100,7 @@ func TestReplayToTheHighWatermark(t *testing.T) {
 	p.TopicID, p.PartitionID, p.Leader, p.Replicas, p.ISR, p.Directories = r.TopicID, 0, 1, []int32{1, 2}, []int32{1, 2}, make([]uuid.UUID, 2)
 	apply(r, p)
 	for range 3 {
-		if _, err := l.AppendAsLeader(batchOf(t, record.BuilderOptions{}, record.Record{}), 0, commitlog.AppendOptions{}); err != nil {
+		if _, err := l.AppendAsLeader(logtest.Batch(t, record.BuilderOptions{}, record.Record{}), 0, commitlog.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

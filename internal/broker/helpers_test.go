@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -261,45 +260,6 @@ func (c *wireClient) offsetAt(topic string, timestamp int64) (offset, at int64) 
 		c.t.Fatal(kerr.ErrorForCode(got.ErrorCode))
 	}
 	return got.Offset, got.Timestamp
-}
-
-// batch builds a batch of one record for each value, now.
-func batch(t *testing.T, values ...string) record.Batch {
-	t.Helper()
-	now := time.Now().UnixMilli()
-	records := make([]record.Record, len(values))
-	for i, v := range values {
-		records[i] = record.Record{Timestamp: now, Value: []byte(v)}
-	}
-	return batchOf(t, record.BuilderOptions{}, records...)
-}
-
-func batchOf(t *testing.T, o record.BuilderOptions, records ...record.Record) record.Batch {
-	t.Helper()
-	b := record.NewBuilder(o)
-	for i, r := range records {
-		r.Offset = o.BaseOffset + int64(i)
-		if err := b.Append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b.Build()
-}
-
-// Positions of fields in a batch, for those that lie.
-const (
-	crcPosition             = 17
-	lastOffsetDeltaPosition = 23
-	countPosition           = 57
-)
-
-// changed is a copy of b with another int32 at a position and a CRC that fits it.
-func changed(b record.Batch, position int, value int32) record.Batch {
-	b = append(record.Batch(nil), b...)
-	binary.BigEndian.PutUint32(b[position:], uint32(value))
-	sealed := crc32.Checksum(b[crcPosition+4:], crc32.MakeTable(crc32.Castagnoli))
-	binary.BigEndian.PutUint32(b[crcPosition:], sealed)
-	return b
 }
 
 // values lists the offsets and values of a record set.

@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/record"
 )
 
@@ -183,7 +184,7 @@ func TestCutRequests(t *testing.T) {
 		version int16
 		req     kmsg.Request
 	}{
-		{9, produceRequest("t", -1, batch(t, "v"))}, {3, produceRequest("t", -1, batch(t, "v"))},
+		{9, produceRequest("t", -1, logtest.Values(t, record.BuilderOptions{}, "v"))}, {3, produceRequest("t", -1, logtest.Values(t, record.BuilderOptions{}, "v"))},
 		{12, fetchRequest("t", 0, 1000)}, {4, fetchRequest("t", 0, 1000)},
 		{12, meta}, {8, commit}, {7, create}, {3, kmsg.NewPtrApiVersionsRequest()},
 	} {
@@ -209,7 +210,7 @@ func TestBrokenBatches(t *testing.T) {
 	createTopic(t, admin(t, b), "t")
 	w := watch(t, b)
 	c := dial(t, b)
-	good := batch(t, "a", "b", "c")
+	good := logtest.Values(t, record.BuilderOptions{}, "a", "b", "c")
 	refuse := func(what string, set []byte) {
 		t.Helper()
 		code := c.produce("t", set).ErrorCode
@@ -257,7 +258,7 @@ func TestManyConnections(t *testing.T) {
 	createTopic(t, admin(t, b), "t")
 	w := watch(t, b)
 	before := connections(b)
-	request := dial(t, b).frame(9, produceRequest("t", -1, batch(t, strings.Repeat("x", 1000))))
+	request := dial(t, b).frame(9, produceRequest("t", -1, logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 1000))))
 	for i := range 2000 {
 		c, err := net.Dial("tcp", b.Addr())
 		if err != nil {
@@ -282,7 +283,7 @@ func TestManyConnections(t *testing.T) {
 		c.Write(request[:i%len(request)])
 		open = append(open, c)
 	}
-	dial(t, b).mustProduce("t", batch(t, "beside 300 half requests"))
+	dial(t, b).mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "beside 300 half requests"))
 	for _, c := range open {
 		c.Close()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -56,7 +57,7 @@ func TestKAFKA5118(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, dir)
 	createTopic(t, admin(t, b), "orders")
-	dial(t, b).mustProduce("orders", batch(t, "v"))
+	dial(t, b).mustProduce("orders", logtest.Values(t, record.BuilderOptions{}, "v"))
 	stop(t, b)
 	for _, name := range []string{"lost+found", "foo"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
@@ -87,7 +88,7 @@ func TestKAFKA13773(t *testing.T) {
 	b, log := startLogged(t, good, bad)
 	a := admin(t, b)
 	createTopic(t, a, "orders")
-	dial(t, b).mustProduce("orders", batch(t, "v"))
+	dial(t, b).mustProduce("orders", logtest.Values(t, record.BuilderOptions{}, "v"))
 	if !strings.Contains(log.String(), "dir="+bad) {
 		t.Errorf("%s is not named in\n%s", bad, log)
 	}
@@ -115,7 +116,7 @@ func TestKAFKA12177(t *testing.T) {
 		if i < 4 {
 			at -= 24 * time.Hour.Milliseconds()
 		}
-		c.mustProduce("orders", batchOf(t, record.BuilderOptions{}, record.Record{Timestamp: at, Value: make([]byte, 100)}))
+		c.mustProduce("orders", logtest.Batch(t, record.BuilderOptions{}, record.Record{Timestamp: at, Value: make([]byte, 100)}))
 	}
 	log := b.logs.Log(topic.Partition{Topic: "orders"})
 	if n := log.NumSegments(); n != 8 {

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -29,9 +30,9 @@ func TestKAFKA6554(t *testing.T) {
 	a := admin(t, b)
 	createTopic(t, a, "t")
 	c := dial(t, b)
-	good := batch(t, "a", "b", "c")
+	good := logtest.Values(t, record.BuilderOptions{}, "a", "b", "c")
 	for _, delta := range []int32{-1, 0, 1, 3, 100, math.MaxInt32, math.MinInt32} {
-		refused(t, c, a, fmt.Sprint("last offset delta ", delta), changed(good, lastOffsetDeltaPosition, delta))
+		refused(t, c, a, fmt.Sprint("last offset delta ", delta), logtest.Lying(good, logtest.LastOffsetDeltaPosition, delta))
 	}
 	if first := c.mustProduce("t", good); first != 0 {
 		t.Errorf("the first good batch is at %d", first)
@@ -56,16 +57,16 @@ func TestKAFKA5031(t *testing.T) {
 	a := admin(t, b)
 	createTopic(t, a, "t")
 	c := dial(t, b)
-	good := batch(t, "a", "b", "c")
+	good := logtest.Values(t, record.BuilderOptions{}, "a", "b", "c")
 	for _, count := range []int32{-1, 0, 2, 4, math.MaxInt32} {
-		lying := changed(changed(good, countPosition, count), lastOffsetDeltaPosition, count-1)
+		lying := logtest.Lying(logtest.Lying(good, logtest.CountPosition, count), logtest.LastOffsetDeltaPosition, count-1)
 		refused(t, c, a, fmt.Sprint("record count ", count), lying)
 	}
 	// The last byte of a record without headers is their number, as a zigzag varint.
 	for _, headers := range []byte{1, 2, 20} { // -1, 1 and 10
 		lying := append(record.Batch(nil), good...)
 		lying[len(lying)-1] = headers
-		refused(t, c, a, fmt.Sprint("header count ", headers), changed(lying, countPosition, 3))
+		refused(t, c, a, fmt.Sprint("header count ", headers), logtest.Lying(lying, logtest.CountPosition, 3))
 	}
 }
 
@@ -78,7 +79,7 @@ func TestKAFKA6388(t *testing.T) {
 	for i := range int64(20) {
 		for n := range int64(5) {
 			old := record.Record{Timestamp: time.Now().Add(-time.Hour).UnixMilli() + i*10, Value: []byte("v")}
-			if first := c.mustProduce("t", batchOf(t, record.BuilderOptions{}, old)); first != i*5+n {
+			if first := c.mustProduce("t", logtest.Batch(t, record.BuilderOptions{}, old)); first != i*5+n {
 				t.Fatalf("offset %d, want %d", first, i*5+n)
 			}
 		}
@@ -104,7 +105,7 @@ func TestKAFKA5232(t *testing.T) {
 	names := []string{strings.Repeat("x", 249), strings.Repeat("a.b-", 62), "with.dots-1"}
 	for _, name := range names {
 		createTopic(t, admin(t, b), name)
-		dial(t, b).mustProduce(name, batch(t, "v"))
+		dial(t, b).mustProduce(name, logtest.Values(t, record.BuilderOptions{}, "v"))
 	}
 	createTopic(t, admin(t, b), "stays")
 	r, err := admin(t, b).DeleteTopics(testContext(t), names...)
@@ -207,7 +208,7 @@ func TestRedpanda6604(t *testing.T) {
 					records = append(records, record.Record{Timestamp: hour + at, Value: []byte("v")})
 				}
 				times = times[size:]
-				c.mustProduce(name, batchOf(t, record.BuilderOptions{Codec: codec}, records...))
+				c.mustProduce(name, logtest.Batch(t, record.BuilderOptions{Codec: codec}, records...))
 			}
 			for asked, want := range map[int64][2]int64{0: {0, 1000}, 1000: {0, 1000}, 1001: {1, 5000}, 2500: {1, 5000}, 5000: {1, 5000}} {
 				if asked == 0 && hour > 0 {
@@ -231,7 +232,7 @@ func TestRedpanda4308(t *testing.T) {
 	if offset, at := c.offsetAt("t", 0); offset != -1 || at != -1 {
 		t.Errorf("empty log: %d at %d", offset, at)
 	}
-	c.mustProduce("t", batch(t, "a", "b"))
+	c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "a", "b"))
 	if offset, at := c.offsetAt("t", time.Now().Add(time.Hour).UnixMilli()); offset != -1 || at != -1 {
 		t.Errorf("after the last record: %d at %d", offset, at)
 	}
@@ -261,8 +262,8 @@ func TestNisshiFetchInsideBatch(t *testing.T) {
 	b := start(t, t.TempDir())
 	createTopic(t, admin(t, b), "t")
 	c := dial(t, b)
-	c.mustProduce("t", batch(t, "a", "b", "c"))
-	c.mustProduce("t", batch(t, "d", "e", "f"))
+	c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "a", "b", "c"))
+	c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "d", "e", "f"))
 	all := []string{"0=a", "1=b", "2=c", "3=d", "4=e", "5=f"}
 	for offset := range int64(6) {
 		got := c.fetch("t", offset)
@@ -293,8 +294,8 @@ func TestSarama1005(t *testing.T) {
 	a := admin(t, b)
 	createTopic(t, a, "t")
 	c := dial(t, b)
-	c.mustProduce("t", batch(t, "a", "b", "c"))
-	c.mustProduce("t", batch(t, "d", "e", "f"))
+	c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "a", "b", "c"))
+	c.mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "d", "e", "f"))
 	deleteRecords(t, a, "t", 4)
 	if got := startOffset(t, a, "t"); got != 4 {
 		t.Errorf("the log begins at %d, want 4", got)
@@ -328,8 +329,8 @@ func TestKfakeD990b5f8(t *testing.T) {
 	}
 	var answered []pending
 	for range 50 {
-		sent = append(sent, c.frame(9, produceRequest("t", 0, batch(t, "quiet")))...)
-		for _, req := range []kmsg.Request{produceRequest("t", 1, batch(t, "loud")), kmsg.NewPtrApiVersionsRequest(), fetchRequest("t", 0, 100)} {
+		sent = append(sent, c.frame(9, produceRequest("t", 0, logtest.Values(t, record.BuilderOptions{}, "quiet")))...)
+		for _, req := range []kmsg.Request{produceRequest("t", 1, logtest.Values(t, record.BuilderOptions{}, "loud")), kmsg.NewPtrApiVersionsRequest(), fetchRequest("t", 0, 100)} {
 			version := map[kmsg.Key]int16{kmsg.Produce: 9, kmsg.Fetch: 12, kmsg.ApiVersions: 2}[kmsg.Key(req.Key())]
 			sent = append(sent, c.frame(version, req)...)
 			answered = append(answered, pending{c.correlation, req})
@@ -358,7 +359,7 @@ func TestGroupMaxSize(t *testing.T) {
 	if err := setBrokers(t, a, "group.max.size", "2"); !errors.Is(err, kerr.InvalidRequest) {
 		t.Errorf("group.max.size set while the broker runs: %v, want %v", err, kerr.InvalidRequest)
 	}
-	dial(t, b).mustProduce("t", batch(t, "v"))
+	dial(t, b).mustProduce("t", logtest.Values(t, record.BuilderOptions{}, "v"))
 	member := connect(t, b, kgo.ConsumerGroup("g"), kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if fetches := member.PollFetches(testContext(t)); fetches.NumRecords() != 1 {
 		t.Fatalf("the first member got %v", fetches.Errors())
@@ -380,7 +381,7 @@ func TestNisshiKeylessRecord(t *testing.T) {
 	a := admin(t, b)
 	createTopic(t, a, "t", "cleanup.policy", "compact")
 	c := dial(t, b)
-	set := batchOf(t, record.BuilderOptions{}, record.Record{Key: []byte("k"), Value: []byte("v")}, record.Record{Offset: 1, Value: []byte("v")})
+	set := logtest.Batch(t, record.BuilderOptions{}, record.Record{Key: []byte("k"), Value: []byte("v")}, record.Record{Offset: 1, Value: []byte("v")})
 	answer := c.produce("t", set)
 	if answer.ErrorCode != kerr.InvalidRecord.Code || len(answer.ErrorRecords) != 1 || answer.ErrorRecords[0].RelativeOffset != 1 {
 		t.Errorf("got %+v, want INVALID_RECORD for record 1", answer)

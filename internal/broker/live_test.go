@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -17,7 +18,7 @@ func TestLogDirConfigTakesEffect(t *testing.T) {
 	b := start(t, t.TempDir(), "log.retention.ms=-1")
 	a := admin(t, b)
 	createTopic(t, a, "orders")
-	old := batchOf(t, record.BuilderOptions{Producer: &record.Producer{ID: 7}}, record.Record{Timestamp: time.Now().Add(-time.Hour).UnixMilli()})
+	old := logtest.Batch(t, record.BuilderOptions{Producer: &record.Producer{ID: 7}}, record.Record{Timestamp: time.Now().Add(-time.Hour).UnixMilli()})
 	dial(t, b).mustProduce("orders", old)
 	log := b.logs.Log(topic.Partition{Topic: "orders"})
 	if n := log.ExpireProducers(time.Now()); n != 0 || len(log.Producers()) != 1 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -98,7 +99,7 @@ func TestCleanState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, true)
-	f("file damaged", func(fsys *vfs.Mem) { flip(t, fsys, "/a/"+cleanStateName, 40) }, true)
+	f("file damaged", func(fsys *vfs.Mem) { logtest.Flip(t, fsys, "/a/"+cleanStateName, 40) }, true)
 	f("file cut", func(fsys *vfs.Mem) {
 		if err := writeHint(fsys, "/a/"+cleanStateName, []byte(cleanStateMagic)); err != nil {
 			t.Fatal(err)
@@ -138,18 +139,6 @@ func TestOpenedAfterKill(t *testing.T) {
 		if count[name] != 1 {
 			t.Errorf("%s is opened %d times, want 1", name, count[name])
 		}
-	}
-}
-
-func flip(t *testing.T, fsys *vfs.Mem, name string, at int) {
-	t.Helper()
-	b, err := vfs.ReadFile(fsys, name, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[at] ^= 4
-	if err := writeHint(fsys, name, b); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -115,7 +116,7 @@ func TestLogIsOpenedAgain(t *testing.T) {
 			return nil
 		})
 		_, err := l.AppendAsLeader(batch(t, 2), 0, commitlog.AppendOptions{})
-		wantError(t, err, commitlog.ErrStorage)
+		logtest.WantError(t, err, commitlog.ErrStorage)
 		if l.Failed() == nil {
 			t.Fatal("the log takes changes")
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -60,7 +61,7 @@ func TestJudge(t *testing.T) {
 		}
 		_, err := Open(c)
 		fsys.SetHook(nil)
-		wantError(t, err, no)
+		logtest.WantError(t, err, no)
 	}
 	check(true) // the damage shows when the log is loaded
 	if err := fsys.Remove("/a/" + cleanStateName); err != nil {
@@ -97,7 +98,7 @@ func TestLeaveAlone(t *testing.T) {
 		m = fated(t, fsys, alone)
 		wantLogs(t, m, orders0)
 		_, err := m.Create(orders1, ordersID, m.Log(orders0).Config(), uuid.Zero, true)
-		wantError(t, err, ErrLeftAlone, "who knows")
+		logtest.WantError(t, err, ErrLeftAlone, "who knows")
 		mustClose(t, m)
 		if got := checkpointText(t, fsys, "/a", highWatermarks); got != "2, orders 0 10, orders 1 20" {
 			t.Errorf("high watermarks %q", got)

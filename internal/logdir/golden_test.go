@@ -18,6 +18,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/golden"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
@@ -474,11 +475,7 @@ func keyedBatch(t testing.TB, magic int8) []byte {
 	t.Helper()
 	r := record.Record{Timestamp: recordTime, Key: []byte("key"), Value: []byte("value")}
 	if magic == 2 {
-		b := record.NewBuilder(record.BuilderOptions{})
-		if err := b.Append(r); err != nil {
-			t.Fatal(err)
-		}
-		return b.Build()
+		return logtest.Batch(t, record.BuilderOptions{}, r)
 	}
 	b, err := record.NewSetBuilder(record.SetOptions{Magic: magic})
 	if err == nil {

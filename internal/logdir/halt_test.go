@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -126,7 +127,7 @@ func TestCloseDoesNotWaitForCreation(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	wantError(t, m.Close(ctx), context.DeadlineExceeded)
+	logtest.WantError(t, m.Close(ctx), context.DeadlineExceeded)
 	disk.release()
 	if err := <-created; err != nil {
 		t.Error(err)
@@ -141,7 +142,7 @@ func TestHalt(t *testing.T) {
 	l := mustCreate(t, m, orders0)
 	m.Halt()
 	_, err := m.Create(orders1, ordersID, commitlog.DefaultConfig(), uuid.Zero, true)
-	wantError(t, err, ErrClosed)
+	logtest.WantError(t, err, ErrClosed)
 	if got, err := m.Create(orders0, ordersID, commitlog.DefaultConfig(), uuid.Zero, true); got != nil && got != l {
 		t.Errorf("got another log, %v", err)
 	}
@@ -180,7 +181,7 @@ func TestLoadEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, starting.Load(ctx, LoadOptions{}), context.Canceled)
+		logtest.WantError(t, starting.Load(ctx, LoadOptions{}), context.Canceled)
 		if n := len(starting.entries()); n != 0 {
 			t.Errorf("%d logs were loaded", n)
 		}
@@ -215,7 +216,7 @@ func TestLoadDoesNotWaitForTheDisk(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantError(t, starting.Load(ctx, LoadOptions{}), context.DeadlineExceeded)
+		logtest.WantError(t, starting.Load(ctx, LoadOptions{}), context.DeadlineExceeded)
 		if disk.waiting.Load() == 0 {
 			t.Error("the disk was not asked")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -205,7 +206,7 @@ func TestLoadDuplicate(t *testing.T) {
 	mustMkdir(t, fsys, "/b/orders-0")
 	m = mustOpen(t, testConfig(fsys, "/a", "/b"))
 	err := m.Load(context.Background(), LoadOptions{})
-	wantError(t, err, ErrDuplicate, "orders-0", "/a/orders-0", "/b/orders-0")
+	logtest.WantError(t, err, ErrDuplicate, "orders-0", "/a/orders-0", "/b/orders-0")
 	mustClose(t, m)
 	if !hasMarker(t, fsys, "/a") || !hasMarker(t, fsys, "/b") {
 		t.Error("nothing was touched, but a marker is gone")
@@ -303,7 +304,7 @@ func TestLoadInterrupted(t *testing.T) {
 			cancel()
 			return commitlog.DefaultConfig()
 		}})
-		wantError(t, err, context.Canceled)
+		logtest.WantError(t, err, context.Canceled)
 		if n := len(m.entries()); n > 1 { // the check of the first one may have ended as well
 			t.Errorf("%d logs loaded, want 1 at most", n)
 		}
@@ -377,7 +378,7 @@ func TestLoadCheckpointWithAnotherHeader(t *testing.T) {
 	mustClose(t, m)
 	for i := range len("0\n1\n") {
 		damaged := fsys.CrashClone(nil)
-		flip(t, damaged, "/a/"+checkpoint.LogStartOffsets, i)
+		logtest.Flip(t, damaged, "/a/"+checkpoint.LogStartOffsets, int64(i))
 		m = mustLoad(t, testConfig(damaged, "/a"))
 		wantState(t, m, orders0, [3]int64{7, 10, 10})
 		mustClose(t, m)

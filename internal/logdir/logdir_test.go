@@ -15,6 +15,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -83,13 +84,7 @@ const recordTime = 946_000_000_000
 // batch is a batch of count records.
 func batch(t testing.TB, count int) []byte {
 	t.Helper()
-	b := record.NewBuilder(record.BuilderOptions{})
-	for i := range count {
-		if err := b.Append(record.Record{Offset: int64(i), Timestamp: recordTime, Value: []byte("value")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b.Build()
+	return logtest.Batch(t, record.BuilderOptions{}, slices.Repeat([]record.Record{{Timestamp: recordTime, Value: []byte("value")}}, count)...)
 }
 
 // mustAppend appends count records, all of them below the high watermark then.
@@ -175,18 +170,6 @@ func wantLogs(t testing.TB, m *Manager, want ...topic.Partition) {
 	got := slices.SortedFunc(maps.Keys(maps.Collect(m.Logs())), topic.Partition.Compare)
 	if !slices.Equal(got, want) {
 		t.Errorf("logs: got %v, want %v", got, want)
-	}
-}
-
-func wantError(t testing.TB, err, target error, parts ...string) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("got %v, want %v", err, target)
-	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("got %q, want it to name %q", err, part)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -41,7 +42,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("lost directory: in %s, %v, want /b", dirOf(orders1), err)
 	}
 	_, err = m.Create(orders2, ordersID, commitlog.DefaultConfig(), uuid.UUID{5: 5}, true)
-	wantError(t, err, ErrNoDirectory, uuid.UUID{5: 5}.String())
+	logtest.WantError(t, err, ErrNoDirectory, uuid.UUID{5: 5}.String())
 
 	// What is there is returned, whatever the directory.
 	again, err := m.Create(orders0, ordersID, commitlog.DefaultConfig(), dirs[2].ID, true)
@@ -49,7 +50,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("created twice: got %p, %v, want %p", again, err, l)
 	}
 	_, err = m.Create(orders0, uuid.UUID{0: 9}, commitlog.DefaultConfig(), uuid.Zero, true)
-	wantError(t, err, commitlog.ErrInconsistentTopicID, "orders-0")
+	logtest.WantError(t, err, commitlog.ErrInconsistentTopicID, "orders-0")
 
 	if m.Log(orders2) != nil {
 		t.Error("a log that was not created is there")
@@ -70,8 +71,8 @@ func TestCreate(t *testing.T) {
 	}
 	mustClose(t, m)
 	_, err = m.Create(orders2, ordersID, commitlog.DefaultConfig(), uuid.Zero, true)
-	wantError(t, err, ErrClosed)
-	wantError(t, m.Delete(orders0), ErrClosed)
+	logtest.WantError(t, err, ErrClosed)
+	logtest.WantError(t, m.Delete(orders0), ErrClosed)
 }
 
 func TestSetConfig(t *testing.T) {
@@ -102,7 +103,7 @@ func TestDelete(t *testing.T) {
 		m.checkpointAll(k)
 	}
 	now := time.Now()
-	wantError(t, m.Delete(orders0, topic.Partition{Topic: "no"}, orders1), ErrUnknownPartition, "no-0")
+	logtest.WantError(t, m.Delete(orders0, topic.Partition{Topic: "no"}, orders1), ErrUnknownPartition, "no-0")
 	wantLogs(t, m, orders2)
 	if got := checkpointText(t, fsys, "/a", recoveryPoints); got != "1, orders 2 0" {
 		t.Errorf("recovery points: got %q", got)
@@ -154,7 +155,7 @@ func TestTruncateWritesRecoveryPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantState(t, m, orders0, [3]int64{100, 100, 100})
-	wantError(t, m.TruncateTo(orders1, 0), ErrUnknownPartition)
+	logtest.WantError(t, m.TruncateTo(orders1, 0), ErrUnknownPartition)
 	mustClose(t, m)
 }
 
@@ -205,7 +206,7 @@ func TestDirectoryFails(t *testing.T) {
 			return nil
 		})
 		_, err := b.AppendAsLeader(batch(t, 1), 0, commitlog.AppendOptions{})
-		wantError(t, err, commitlog.ErrStorage)
+		logtest.WantError(t, err, commitlog.ErrStorage)
 		synctest.Wait()
 
 		wantLogs(t, m, orders0)
@@ -222,9 +223,9 @@ func TestDirectoryFails(t *testing.T) {
 			t.Errorf("created in %s, want /a", e.dir.path)
 		}
 		_, err = m.Create(orders1, ordersID, commitlog.DefaultConfig(), dirs[1].ID, true)
-		wantError(t, err, ErrNoDirectory)
+		logtest.WantError(t, err, ErrNoDirectory)
 		_, err = m.Create(orders1, ordersID, commitlog.DefaultConfig(), uuid.Zero, false)
-		wantError(t, err, ErrMayExist, "/b")
+		logtest.WantError(t, err, ErrMayExist, "/b")
 		mustClose(t, m)
 		if !hasMarker(t, fsys, "/a") || hasMarker(t, fsys, "/b") {
 			t.Error("want the marker in /a and not in /b")
@@ -243,8 +244,8 @@ func TestFail(t *testing.T) {
 		t.Errorf("got %v, want %v", err, errDisk)
 	}
 	_, err := l.AppendAsLeader(batch(t, 1), 0, commitlog.AppendOptions{})
-	wantError(t, err, commitlog.ErrStorage)
-	wantError(t, m.Fail("/c", errDisk), ErrNoDirectory)
+	logtest.WantError(t, err, commitlog.ErrStorage)
+	logtest.WantError(t, m.Fail("/c", errDisk), ErrNoDirectory)
 	mustClose(t, m)
 }
 
@@ -268,7 +269,7 @@ func TestLoadDirectoryFails(t *testing.T) {
 	}
 	mustClose(t, m)
 	m = mustOpen(t, testConfig(fsys, "/b", "/a"))
-	wantError(t, m.Load(context.Background(), LoadOptions{}), ErrNoDirectory, "/b")
+	logtest.WantError(t, m.Load(context.Background(), LoadOptions{}), ErrNoDirectory, "/b")
 	mustClose(t, m)
 }
 
@@ -284,7 +285,7 @@ func TestCloseFails(t *testing.T) {
 		}
 		return nil
 	})
-	wantError(t, m.Close(context.Background()), errDisk)
+	logtest.WantError(t, m.Close(context.Background()), errDisk)
 	fsys.SetHook(nil)
 	if hasMarker(t, fsys, "/a") || !hasMarker(t, fsys, "/b") || exists(t, fsys, "/a/.lock") {
 		t.Error("want the marker in /b and not in /a, and no lock")
@@ -293,7 +294,7 @@ func TestCloseFails(t *testing.T) {
 	m = mustLoad(t, testConfig(fsys, "/a", "/b"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	wantError(t, m.Close(ctx), context.Canceled)
+	logtest.WantError(t, m.Close(ctx), context.Canceled)
 	if hasMarker(t, fsys, "/a") || hasMarker(t, fsys, "/b") {
 		t.Error("marker, although logs were not closed")
 	}
@@ -432,8 +433,8 @@ func TestCordonedDirectories(t *testing.T) {
 			t.Errorf("%v: in %s, want /b", p, got)
 		}
 	}
-	wantError(t, m.Move(orders0, "/a"), ErrCordoned, "/a")
-	wantError(t, m.Move(orders2, "/a"), ErrCordoned, "/a")
+	logtest.WantError(t, m.Move(orders0, "/a"), ErrCordoned, "/a")
+	logtest.WantError(t, m.Move(orders2, "/a"), ErrCordoned, "/a")
 	if ids := m.CordonedIDs(); len(ids) != 1 || ids[0] != m.Dirs()[0].ID || !m.Dirs()[0].Cordoned || m.Dirs()[1].Cordoned {
 		t.Errorf("cordoned are %v of %+v", ids, m.Dirs())
 	}

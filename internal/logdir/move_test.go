@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -100,11 +101,11 @@ func TestMove(t *testing.T) {
 func TestMoveRefused(t *testing.T) {
 	m := mustLoad(t, testConfig(vfs.NewMem(), "/a", "/b"))
 	mustCreate(t, m, orders0)
-	wantError(t, m.Move(orders0, "/c"), ErrNoDirectory)
-	wantError(t, m.Move(orders1, "/b"), ErrUnknownPartition)
+	logtest.WantError(t, m.Move(orders0, "/c"), ErrNoDirectory)
+	logtest.WantError(t, m.Move(orders1, "/b"), ErrUnknownPartition)
 	long := topic.Partition{Topic: strings.Repeat("x", 249)}
 	mustCreate(t, m, long) // in /b, by the number of logs
-	wantError(t, m.Move(long, "/a"), ErrNameTooLong)
+	logtest.WantError(t, m.Move(long, "/a"), ErrNameTooLong)
 	mustCreate(t, m, orders1)
 	if got := dirOf(m, orders1); got != "/b" {
 		t.Errorf("created in %s, want where it was asked for", got)
@@ -112,8 +113,8 @@ func TestMoveRefused(t *testing.T) {
 	if err := m.Fail("/b", errDisk); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, m.Move(orders0, "/b"), ErrNoDirectory)
-	wantError(t, m.Move(orders1, "/a"), ErrMayExist)
+	logtest.WantError(t, m.Move(orders0, "/b"), ErrNoDirectory)
+	logtest.WantError(t, m.Move(orders1, "/a"), ErrMayExist)
 	mustClose(t, m)
 }
 

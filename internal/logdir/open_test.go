@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -53,7 +54,7 @@ func TestOpenLocked(t *testing.T) {
 			root := t.TempDir()
 			mustOpen(t, testConfig(fsys, root+"/a"))
 			_, err := Open(testConfig(fsys, root+"/b", root+"/a"))
-			wantError(t, err, vfs.ErrLocked, root+"/a", "in use by another broker")
+			logtest.WantError(t, err, vfs.ErrLocked, root+"/a", "in use by another broker")
 			mustOpen(t, testConfig(fsys, root+"/b")) // the failed one let go of it
 		})
 	}
@@ -67,7 +68,7 @@ func TestOpenRefuses(t *testing.T) {
 		mustWrite(t, fsys, "/a/meta.properties", a)
 		mustWrite(t, fsys, "/b/meta.properties", b)
 		_, err := Open(testConfig(fsys, "/a", "/b"))
-		wantError(t, err, want, parts...)
+		logtest.WantError(t, err, want, parts...)
 		if got := readText(t, fsys, "/a/meta.properties"); got != a {
 			t.Errorf("the file was written: %q", got)
 		}
@@ -83,12 +84,12 @@ func TestOpenRefuses(t *testing.T) {
 	mustWrite(t, fsys, "/a/meta.properties", "version=1\ncluster.id=x\nnode.id=7")
 	mustWrite(t, fsys, "/b/meta.properties", "version=1\ncluster.id=y\nnode.id=8")
 	_, err := Open(Config{FS: fsys, Dirs: []string{"/a", "/b"}, NodeID: -1})
-	wantError(t, err, ErrWrongDirectory, "/b/meta.properties: cluster.id=y, but /a/meta.properties has x", "node.id=8")
+	logtest.WantError(t, err, ErrWrongDirectory, "/b/meta.properties: cluster.id=y, but /a/meta.properties has x", "node.id=8")
 
 	_, err = Open(testConfig(fsys, "/a", "/a/"))
-	wantError(t, err, ErrDuplicate, "/a")
+	logtest.WantError(t, err, ErrDuplicate, "/a")
 	_, err = Open(testConfig(fsys))
-	wantError(t, err, ErrNoDirectory)
+	logtest.WantError(t, err, ErrNoDirectory)
 }
 
 // What is not there is taken from the configuration or the other files, and written.
@@ -135,13 +136,13 @@ func TestOpenDirectoryFails(t *testing.T) {
 			t.Error("the offline directory is locked")
 		}
 		_, err := m.Create(orders1, ordersID, m.Log(orders0).Config(), uuid.Zero, false)
-		wantError(t, err, ErrMayExist, "/b")
+		logtest.WantError(t, err, ErrMayExist, "/b")
 		mustClose(t, m)
 
 		_, err = Open(testConfig(fsys, "/b", "/a")) // the first one has the metadata
-		wantError(t, err, ErrNoDirectory, "/b")
+		logtest.WantError(t, err, ErrNoDirectory, "/b")
 		_, err = Open(testConfig(fsys, "/b"))
-		wantError(t, err, ErrNoDirectory, "/b")
+		logtest.WantError(t, err, ErrNoDirectory, "/b")
 	}
 	f(func(t *testing.T, fsys *vfs.Mem) { mustWrite(t, fsys, "/b", "a file") })
 	f(func(t *testing.T, fsys *vfs.Mem) { mustWrite(t, fsys, "/b/meta.properties", "version=9") })
