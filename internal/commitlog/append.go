@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 // AppendOptions say who appends.
@@ -101,13 +102,10 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 	}
 	batch := record.Batch(v.Set)
 	if batch.ProducerID() >= 0 {
-		if o.Origin == record.Client {
-			if b, ok := l.mu.producers.duplicate(batch); ok {
-				return l.duplicateLocked(b, c), nil
-			}
-		}
-		if err := l.mu.producers.check(batch, parseEndTxn(batch), o); err != nil {
+		if b, duplicate, err := l.admitLocked(batch, o); err != nil {
 			return AppendInfo{}, err
+		} else if duplicate {
+			return l.duplicateLocked(b, c), nil
 		}
 	}
 	first, err := l.firstOffsetOf(v)
@@ -130,6 +128,50 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 	info, err := l.writeLocked(&s, c)
 	info.LogAppendTime, info.Converted = v.LogAppendTime, v.Converted
 	return info, err
+}
+
+// admitLocked says why a batch with a producer id must be refused, and returns the one that it repeats, if
+// that can be read. One that cannot is written again: who gets an acknowledgement may rely on it. That
+// goes where no other batch of the producer, and no end of its transaction, has come behind.
+func (l *Log) admitLocked(batch record.Batch, o AppendOptions) (b producerBatch, duplicate bool, err error) {
+	producers := l.mu.producers
+	if o.Origin == record.Client {
+		b, duplicate = producers.duplicate(batch)
+	}
+	if !duplicate {
+		return b, false, producers.check(batch, parseEndTxn(batch), o)
+	}
+	lost, err := l.isLost(b)
+	switch {
+	case err != nil:
+		return b, false, &StepError{l.partition, "append", err}
+	case !lost:
+		return b, true, nil
+	case !producers.endsWith(batch, b):
+		return b, false, fmt.Errorf("%v: %w: the batch at offset %d, which is sent again, is in quarantine", l.partition, record.ErrCorrupt, b.firstOffset())
+	}
+	l.logger.Warn("batch in quarantine is sent again, and written again", "partition", l.partition, "offset", b.firstOffset(), "producer", batch.ProducerID())
+	return b, false, nil
+}
+
+// isLost reports whether who reads a batch of a producer is told that it is in quarantine.
+func (l *Log) isLost(b producerBatch) (bool, error) {
+	o := l.offsets.Load()
+	i := floorSegment(o.segments, b.lastOffset)
+	if i < 0 || b.lastOffset < o.LogStart {
+		return false, nil
+	}
+	s := o.segments[i]
+	slice, err := s.Read(b.lastOffset, 1, s.Size(), true)
+	switch {
+	case errors.Is(err, record.ErrCorrupt):
+		return true, nil
+	case errors.Is(err, segment.ErrNotFound): // compacted
+		return false, nil
+	case err == nil:
+		slice.Release()
+	}
+	return false, err
 }
 
 // firstOffsetOf returns the offset that a set gets. The one behind its last must exist as well:

@@ -144,6 +144,12 @@ func (s *ProducerState) duplicate(b record.Batch) (producerBatch, bool) {
 	return p.find(b.BaseSequence(), b.LastSequence())
 }
 
+// endsWith reports whether b, which repeats the batch had, goes on where the log has its producer.
+func (s *ProducerState) endsWith(b record.Batch, had producerBatch) bool {
+	p := s.producers[b.ProducerID()]
+	return p.batches[p.newest] == had && b.IsTransactional() == (p.txn.offset >= 0)
+}
+
 // check says why a leader must refuse b, which has a producer id. Followers and recovery
 // do not ask: what a leader accepted they must take.
 func (s *ProducerState) check(b record.Batch, m endTxn, o AppendOptions) error {

@@ -144,7 +144,8 @@ func (r *recovery) trust() error {
 		r.producers.end = r.end
 		return nil
 	}
-	if err := l.dropContradicted(r.segments, logStart, r.end); err != nil {
+	contradiction := func(state *ProducerState) (string, error) { return l.contradiction(r.segments, state) }
+	if err := l.dropContradicted(logStart, r.end, contradiction); err != nil {
 		return err
 	}
 	r.producers, err = l.replayProducers(r.segments, logStart, r.end)

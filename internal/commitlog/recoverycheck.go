@@ -46,7 +46,11 @@ func (r *recovery) checkedFrom() (int, error) {
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
-	var err error
+	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state) }
+	err := l.dropContradicted(logStart, r.recovered, contradiction)
+	if err != nil {
+		return 0, err
+	}
 	if r.producers, err = l.replayProducers(r.segments[:i], logStart, max(logStart, r.recovered)); err != nil {
 		return 0, err
 	}
@@ -249,7 +253,7 @@ func (r *recovery) isTurned(b record.Batch) bool {
 
 // tailEnd returns up to which offset the bad bytes at the end of segment i were records, of which
 // the first would have had the offset first. They are kept if a segment follows, or if they are
-// proven to have been something.
+// proven to have been something that is not deleted.
 func (r *recovery) tailEnd(i int, first int64) (end int64, keep bool, err error) {
 	r.bad = true
 	if i+1 < len(r.segments) {
@@ -257,7 +261,7 @@ func (r *recovery) tailEnd(i int, first int64) (end int64, keep bool, err error)
 		return r.segments[i+1].BaseOffset(), keep, err
 	}
 	end = provenEnd(r.evidence(first, false)).end
-	r.tail = end > first
+	r.tail = end > max(first, r.logStart)
 	return end, r.tail, nil
 }
 

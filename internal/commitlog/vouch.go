@@ -12,7 +12,8 @@ import (
 
 // dropContradicted removes producer snapshots at or below end that the batches contradict: they are of
 // another log, or of another time. What is left, and the log behind it, tells the same.
-func (l *Log) dropContradicted(segments []*segment.Segment, logStart, end int64) error {
+// A start after a kill reads the end of no segment in front of what it recovers: there why is less strict.
+func (l *Log) dropContradicted(logStart, end int64, why func(*ProducerState) (string, error)) error {
 	for {
 		offset := l.mu.snapshots.newest(logStart, end)
 		if offset < 0 {
@@ -22,11 +23,11 @@ func (l *Log) dropContradicted(segments []*segment.Segment, logStart, end int64)
 		if err != nil || state == nil {
 			return err // load deals with damage
 		}
-		why, err := l.contradiction(segments, state)
-		if err != nil || why == "" {
+		what, err := why(state)
+		if err != nil || what == "" {
 			return err
 		}
-		l.logger.Error("producer snapshot is not of this log, and is made anew", "partition", l.partition, "file", l.mu.snapshots.path(offset), "err", why)
+		l.logger.Error("producer snapshot is not of this log, and is made anew", "partition", l.partition, "file", l.mu.snapshots.path(offset), "err", what)
 		if err := l.mu.snapshots.remove(offset); err != nil {
 			return err
 		}
@@ -47,17 +48,8 @@ func (s *snapshots) newest(logStart, end int64) int64 {
 // that does not begin there, or what is behind the last index entry. Batches that retention, compaction or
 // damage has taken contradict nothing, but compaction takes none of an open transaction.
 func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState) (string, error) {
-	for _, p := range state.producers {
-		if p.txn.offset < 0 || floorSegment(segments, p.txn.offset) < 0 {
-			continue // none is open, or its beginning has been deleted
-		}
-		ok, err := mayBegin(segments, p.id, p.txn.offset)
-		if err != nil {
-			return "", err
-		}
-		if !ok {
-			return fmt.Sprintf("no transaction of producer %d begins at %d", p.id, p.txn.offset), nil
-		}
+	if why, err := l.contradictedInFront(segments, state); err != nil || why != "" {
+		return why, err
 	}
 	i := floorSegment(segments, state.end-1)
 	if i < 0 || i < len(segments)-1 {
@@ -132,6 +124,62 @@ func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, e
 		return nil, nil // more was there, and is lost
 	}
 	return found, nil
+}
+
+// contradictedInFront says what is found out without a look at the end of the segments.
+func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerState) (string, error) {
+	for _, p := range state.producers {
+		if last := max(p.lastOffset(), p.txn.offset); last >= state.end {
+			return fmt.Sprintf("producer %d is at %d", p.id, last), nil
+		}
+	}
+	for _, p := range state.producers {
+		if p.txn.offset < 0 || floorSegment(segments, p.txn.offset) < 0 {
+			continue // none is open, or its beginning has been deleted
+		}
+		ok, err := mayBegin(segments, p.id, p.txn.offset)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return fmt.Sprintf("no transaction of producer %d begins at %d", p.id, p.txn.offset), nil
+		}
+	}
+	return l.forgotten(segments, state)
+}
+
+// forgotten says which producer of the snapshot in front a producer state does not know, or knows an older
+// batch of: one that has not expired, and whose batch is there. A producer that expired while that took
+// less time comes back, which does no harm.
+func (l *Log) forgotten(segments []*segment.Segment, state *ProducerState) (string, error) {
+	i, _ := slices.BinarySearch(l.mu.snapshots.offsets, state.end)
+	if i == 0 {
+		return "", nil
+	}
+	before, err := l.mu.snapshots.read(l.mu.snapshots.offsets[i-1])
+	if err != nil || before == nil {
+		return "", err
+	}
+	now, expiration := l.now(), time.Duration(l.expiration.Load())
+	for _, p := range before.producers {
+		if p.isExpired(now, expiration) || state.knows(p) || floorSegment(segments, p.lastOffset()) < 0 {
+			continue
+		}
+		b, _, err := batchAt(segments, p.lastOffset())
+		if err != nil {
+			return "", err
+		}
+		if b != nil && b.ProducerID() == p.id && b.LastOffset() == p.lastOffset() {
+			return fmt.Sprintf("a batch of producer %d is at %d", p.id, p.lastOffset()), nil
+		}
+	}
+	return "", nil
+}
+
+// knows reports whether a state has a producer at least as far on as an earlier one says.
+func (s *ProducerState) knows(p *producer) bool {
+	q := s.producers[p.id]
+	return q != nil && (q.epoch != p.epoch || q.lastOffset() >= p.lastOffset())
 }
 
 // contradictedBy says what is wrong with the state of a producer whose last batch has the header b.

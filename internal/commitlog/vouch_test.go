@@ -209,3 +209,73 @@ func TestSnapshotBehindMissingSegment(t *testing.T) {
 		o.Clean = false
 	}
 }
+
+// A snapshot that does not know a producer whose batches are further in front is found out by the one before
+// it, also where a recovery after a kill begins.
+func TestSnapshotWithoutProducersOfEarlierSegments(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		for name, content := range map[string]func(*vfs.Mem) []byte{
+			"empty":   func(*vfs.Mem) []byte { return newProducerState(4).encode() },
+			"earlier": func(mem *vfs.Mem) []byte { return contentsOf(t, mem, snapshotName(2)) },
+		} {
+			mem := vfs.NewMem()
+			o := testOptions(mem)
+			l := openLog(t, o)
+			send := func(l *Log, id int64, sequence int32) AppendInfo {
+				t.Helper()
+				return mustAppend(t, l, spec{producer: &record.Producer{ID: id, BaseSequence: sequence}}.build(t))
+			}
+			send(l, 7, 0)
+			send(l, 8, 0)
+			must(t, l.Roll())
+			send(l, 8, 1)
+			mustAppend(t, l, spec{}.build(t))
+			must(t, l.Roll())
+			mustAppend(t, l, spec{}.build(t))
+			must(t, l.Close())
+			o.Clean, o.RecoveryPoint, o.HighWatermark = clean, 5, 5
+			at := int64(4)
+			if clean {
+				at = 5
+			}
+			must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(at), content(mem)))
+			l = openLog(t, o)
+			if info := send(l, 7, 0); !info.Duplicate || info.FirstOffset != 0 {
+				t.Errorf("%s, clean %v: sent again, producer 7 is at %d", name, clean, info.FirstOffset)
+			}
+			if !clean && name == "earlier" {
+				must(t, l.Close())
+				continue // no batch in front of what is recovered is read
+			}
+			if info := send(l, 8, 1); !info.Duplicate || info.FirstOffset != 2 {
+				t.Errorf("%s, clean %v: sent again, producer 8 is at %d", name, clean, info.FirstOffset)
+			}
+			must(t, l.Close())
+		}
+	}
+}
+
+// No snapshot speaks of what is not in front of the offset in its name.
+func TestSnapshotBeyondItsName(t *testing.T) {
+	for _, p := range []producer{
+		{id: 9, txn: position{offset: 3}, coordinatorEpoch: -1},
+		{id: 9, txn: noPosition, coordinatorEpoch: -1, count: 1, batches: [batchesKept]producerBatch{{lastOffset: 2}}},
+	} {
+		for _, clean := range []bool{true, false} {
+			mem := vfs.NewMem()
+			o := threeSegments(t, mem)
+			o.Clean, o.HighWatermark = clean, 6
+			p.lastTimestamp = testTime.UnixMilli()
+			other := newProducerState(2)
+			other.put(&p)
+			must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(2), other.encode()))
+			removeAll(t, mem, snapshotName(4), snapshotName(6))
+			o.RecoveryPoint = 2
+			l := openLog(t, o)
+			l.SetHighWatermark(6)
+			if got := l.Offsets(); got.LastStable != 6 || l.mu.producers.producers[9] != nil || l.mu.producers.producers[7] == nil {
+				t.Errorf("clean %v: last stable offset %d, producers %+v", clean, got.LastStable, l.Producers())
+			}
+		}
+	}
+}

@@ -106,14 +106,19 @@ func (s *Subject) prepareResending(b *server) error {
 	return nil
 }
 
-// resend sends batches again: none may be written twice, unless it is lost.
-func (s *Subject) resend(j *judgement, b *server) error {
+// resend sends batches again: none may be written twice, unless it is lost, and what is acknowledged can
+// be read.
+func (s *Subject) resend(j *judgement, b *server, before *Reading) error {
 	offsets, err := b.produce(s.resent)
 	for id, got := range offsets {
 		batch := s.resent[id]
 		if got.offset >= 0 && got.offset != batch.BaseOffset() && !j.scope.Lost[id].has(batch.LastOffset()) {
 			j.repeated[id] = true
 			j.object(Repeated, "%v: the batch of offset %d now at %d too", id, batch.BaseOffset(), got.offset)
+		}
+		want, have := s.truth.Partitions[id], before.Partitions[id]
+		if last := batch.LastOffset(); got.offset == batch.BaseOffset() && want != nil && have != nil && last >= have.Start && want.has(last) && !have.has(last) {
+			j.object(Lost, "%v: the batch of offset %d is acknowledged again, and cannot be read", id, batch.BaseOffset())
 		}
 	}
 	return err
@@ -355,7 +360,7 @@ func (s *Subject) again(j *judgement, what string, tree *Tree, first *Reading, a
 	got, err := b.read(s.truth)
 	if err == nil {
 		j.again(what, first, got, appended)
-		err = s.resend(j, b)
+		err = s.resend(j, b, got)
 	}
 	if err != nil {
 		j.object(Changed, "after %s: %v", what, err)
