@@ -94,6 +94,7 @@ func TestOffsetsCorrupt(t *testing.T) {
 	f("0\n0\na 1 2\n", 0, "1 entries, the header says 0")
 	f("0\n-1\n", 0, "0 entries, the header says -1")
 	f("0\n1\na 1 15", 3, "cut off")
+	f("0\n2\na 1 15\na 1 97\n", 4, "a-1 is listed twice, with 15 and 97")
 }
 
 // The lines beside a damaged one count.
@@ -111,6 +112,7 @@ func TestOffsetsBesideDamage(t *testing.T) {
 		}
 	}
 	a, b := topic.Partition{Topic: "a", Partition: 1}, topic.Partition{Topic: "b", Partition: 2}
+	f("0\n3\na 0 180\na 1 7\na 0 97\n", map[topic.Partition]int64{{Topic: "a", Partition: 0}: 97, {Topic: "a", Partition: 1}: 7})
 	f("0\n2\na 1 5\nb 2 7", map[topic.Partition]int64{a: 5})
 	f("0\n2\na 1 \x005\nb 2 7\n", map[topic.Partition]int64{b: 7})
 	f("0\n2\na 1 5\nb 2 7\n0\n2\na 1 5\nb 2 7\n", map[topic.Partition]int64{a: 5, b: 7})

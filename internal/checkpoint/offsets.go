@@ -13,7 +13,7 @@ import (
 // ReadOffsets reads one offset checkpoint: recovery points, log start offsets, high
 // watermarks or the cleaner's offsets. A missing file has no entries. Offsets are as
 // they stand in the file and may be anything; the caller clamps them. With a *CorruptError come the
-// entries of all lines that can be read.
+// entries of all lines that can be read, and the lower one of a partition that is listed twice.
 func ReadOffsets(fsys vfs.FS, path string) (map[topic.Partition]int64, error) {
 	offsets := make(map[topic.Partition]int64)
 	err := readTable(fsys, path, 3, func(fields [][]byte) error {
@@ -25,10 +25,16 @@ func ReadOffsets(fsys vfs.FS, path string) (map[topic.Partition]int64, error) {
 			return fmt.Errorf("partition number %d", partition)
 		}
 		offset, err := strconv.ParseInt(string(fields[2]), 10, 64)
-		if err == nil {
-			offsets[topic.Partition{Topic: string(fields[0]), Partition: int32(partition)}] = offset
+		if err != nil {
+			return err
 		}
-		return err
+		p := topic.Partition{Topic: string(fields[0]), Partition: int32(partition)}
+		if had, ok := offsets[p]; ok {
+			offsets[p] = min(had, offset) // which claims less, and hides nothing
+			return fmt.Errorf("%v is listed twice, with %d and %d", p, had, offset)
+		}
+		offsets[p] = offset
+		return nil
 	})
 	return offsets, err
 }

@@ -239,8 +239,15 @@ func (s *Scope) epochs(name string, after *Tree) {
 
 // starts adds the partitions whose lines in a log start checkpoint are not what they were.
 func (s *Scope) starts(before, after []byte) {
-	left := map[string]bool{}
+	left, listed := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(after)) {
+		if words := strings.Fields(line); len(words) == 3 {
+			name := words[0] + "-" + words[1]
+			if p, err := topic.ParsePartition(name); err == nil && listed[name] {
+				s.Starts[p] = true // listed twice
+			}
+			listed[name] = true
+		}
 		left[strings.TrimSpace(line)] = strings.HasSuffix(line, "\n") // else its number may be cut
 	}
 	for line := range strings.Lines(string(before)) {
