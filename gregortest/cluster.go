@@ -92,7 +92,9 @@ func (n *Node) Broker() *gregor.Broker {
 	return n.process.Broker
 }
 
-// Disk is what the broker keeps its data on. After Kill and Crash it is another one.
+// Disk is what the broker keeps its data on. After Kill and Crash it is another one. A hook on it may
+// wait in a sync, for a slow disk by the bubble's time; not in a write, across which a log holds a
+// mutex: time stands still while somebody waits for that.
 func (n *Node) Disk() *vfs.Mem { return n.disk }
 
 // Start starts the broker with what is on the disk, and fails the test when it does not start.
