@@ -352,3 +352,44 @@ func TestDivergence(t *testing.T) {
 		t.Errorf("EndOffset in an old epoch: %d, %d, %v", e, end, err)
 	}
 }
+
+// A fetch that waits ends when the leadership goes, however little there is.
+func TestFetchEndsWithLeadership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _, _ := led(t, testNode)
+		f := &FetchPartition{Name: []byte("t"), LeaderEpoch: NoEpoch, LastFetchedEpoch: -1, MaxBytes: 1000}
+		start, done := time.Now(), make(chan error)
+		go func() {
+			done <- b.Fetch(t.Context(), &FetchRequest{MinBytes: 1, MaxBytes: 1000, MaxWait: time.Minute}, []*FetchPartition{f})
+		}()
+		synctest.Wait()
+		b.lead(1, 2, 2)
+		wantError(t, <-done, nil)
+		wantError(t, f.Result.Err, ErrNotLeaderOrFollower)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("it waited %v", took)
+		}
+	})
+}
+
+// A topic that a session knows by its id was deleted, perhaps with another one under its name since.
+func TestFetchOfADeletedTopicID(t *testing.T) {
+	b := newBench(t, nil)
+	one := []int32{testNode}
+	b.create("t", 1, testNode, one, one)
+	f := &FetchPartition{TopicID: topicID(1), LeaderEpoch: NoEpoch, LastFetchedEpoch: -1}
+	fetch := func(want error) {
+		t.Helper()
+		if err := b.Fetch(t.Context(), &FetchRequest{MaxBytes: 1000}, []*FetchPartition{f}); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, f.Result.Err, want)
+	}
+	fetch(nil)
+	gone := metadata.NewRemoveTopicRecord()
+	gone.TopicID = topicID(1)
+	b.apply(gone)
+	fetch(ErrUnknownTopicOrPartition)
+	b.create("t", 2, testNode, one, one)
+	fetch(ErrInconsistentTopicID)
+}

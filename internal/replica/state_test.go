@@ -117,3 +117,21 @@ func TestFetchedRefused(t *testing.T) {
 		}
 	}
 }
+
+// In the same leader epoch a leader goes on with what it knows of its followers.
+func TestSameLeaderEpoch(t *testing.T) {
+	c := newCluster(3)
+	c.change(func(p *metadata.Partition) { p.Leader, p.Replicas, p.ISR = 1, []int32{1, 2}, []int32{1, 2} })
+	n := c.nodes[1]
+	n.learn()
+	before := *n.state.follower(2)
+	if _, err := n.appendTo(2, NoEpoch, false); err != nil {
+		t.Fatal(err)
+	}
+	c.nowMs += 1000
+	c.change(func(p *metadata.Partition) { p.Replicas = []int32{1, 2, 3} })
+	n.learn()
+	if got := *n.state.follower(2); got != before || n.state.leadership.epochStart != 0 || n.state.follower(3) == nil {
+		t.Errorf("got %+v, epoch from %d, want %+v from 0", got, n.state.leadership.epochStart, before)
+	}
+}
