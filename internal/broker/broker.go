@@ -307,7 +307,7 @@ func (b *Broker) reconfigure(img *metadata.Image) {
 // configureTopic puts the configuration of a topic in force for its logs; nil is a topic that is gone.
 func (b *Broker) configureTopic(img *metadata.Image, t *metadata.Topic) {
 	if t != nil {
-		b.logs.SetConfig(t.Name, b.settings.logConfig(img, t.Name))
+		b.logs.SetConfig(t.Name, len(t.Partitions), b.settings.logConfig(img, t.Name))
 	}
 }
 

@@ -150,12 +150,12 @@ func TestRetentionLeavesCompactedLogsAlone(t *testing.T) {
 	mustAppend(t, l, 1)
 	compacted := short
 	compacted.Compact = true
-	m.SetConfig("orders", compacted)
+	m.SetConfig("orders", 2, compacted)
 	m.retain(time.Now())
 	if start := l.Offsets().LogStart; start != 0 {
 		t.Errorf("a compacted log begins at %d", start)
 	}
-	m.SetConfig("orders", short)
+	m.SetConfig("orders", 2, short)
 	d.want(t, 0, "forget [orders-0] in /a", "abort orders-0")
 	m.retain(time.Now())
 	if start := l.Offsets().LogStart; start != 1 {

@@ -200,16 +200,26 @@ func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
 	return e.loadedHighWatermark, ok && e.loadedHighWatermark >= 0
 }
 
-// SetConfig puts a configuration in force for the logs of a topic.
-func (m *Manager) SetConfig(topicName string, c commitlog.Config) {
-	for _, e := range append(m.entries(), m.futures(nil)...) {
-		if e.log.Partition().Topic != topicName {
-			continue
+// SetConfig puts a configuration in force for the logs of a topic with so many partitions.
+func (m *Manager) SetConfig(topicName string, partitions int, c commitlog.Config) {
+	for n := range partitions {
+		p := topic.Partition{Topic: topicName, Partition: int32(n)}
+		if e, ok := m.entry(p); ok {
+			m.setConfig(e.log, c)
 		}
-		compacted := e.log.Config().Compact
-		e.log.SetConfig(c)
-		if compacted && !c.Compact {
-			m.cfg.Cleaner.Abort(e.log.Partition())
+		if e, ok := m.future(p); ok {
+			m.setConfig(e.log, c)
 		}
+	}
+}
+
+func (m *Manager) setConfig(l *commitlog.Log, c commitlog.Config) {
+	before := l.Config()
+	if before == c {
+		return // without the log's mutex, which an append may hold for long
+	}
+	l.SetConfig(c)
+	if before.Compact && !c.Compact {
+		m.cfg.Cleaner.Abort(l.Partition())
 	}
 }

@@ -82,7 +82,7 @@ func TestSetConfig(t *testing.T) {
 	mustCreate(t, m, topic.Partition{Topic: "other"})
 	c := commitlog.DefaultConfig()
 	c.RetentionMs = 5
-	m.SetConfig("orders", c)
+	m.SetConfig("orders", 2, c)
 	for p, l := range m.Logs() {
 		if got, want := l.Config().RetentionMs == 5, p.Topic == "orders"; got != want {
 			t.Errorf("%v: configuration changed: %v, want %v", p, got, want)
