@@ -464,8 +464,11 @@ func (j *judgement) again(what string, first, got *Reading, appended map[topic.P
 		if j.scope.Foreign[id] {
 			continue // where there are records of two partitions nothing goes together
 		}
+		if have != nil && have.Err == "" && notServed(want.Err) && j.scope.Apart[id] {
+			want = j.truth.Partitions[id] // it took the broker a moment to tell itself where its partitions are
+		}
 		if have == nil || have.Err != want.Err {
-			j.object(Changed, "%v after %s: %v", id, what, have)
+			j.object(Changed, "%v after %s: %s, was %s", id, what, have.state(), want.state())
 			continue
 		}
 		end, stable := want.End, want.LastStable
@@ -516,6 +519,17 @@ func (j *judgement) decided(id topic.Partition, want, have *PartitionReading, co
 	}
 	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) })
 	return slices.Compact(list)
+}
+
+// state is what becomes of those who read a partition.
+func (p *PartitionReading) state() string {
+	switch {
+	case p == nil:
+		return "unknown"
+	case p.Err == "":
+		return "served"
+	}
+	return p.Err
 }
 
 // difference tells the first one between two lists of records.

@@ -92,10 +92,14 @@ func (m *Manager) reopenAiling(ctx context.Context) bool {
 // reopen opens a log again that refuses changes, and puts it in the place of the old one. A nil
 // log says that there is nothing to do any more.
 func (m *Manager) reopen(p topic.Partition) (*commitlog.Log, error) {
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	defer m.changes.take(p)()
+	leave, err := m.enter(m.dirsOf([]topic.Partition{p})...)
+	if err != nil {
+		return nil, nil
+	}
+	defer leave()
 	e, ok := m.entry(p)
-	if m.closed || !ok || e.log.Failed() == nil || e.dir.failure() != nil {
+	if !ok || e.log.Failed() == nil || e.dir.failure() != nil {
 		return nil, nil
 	}
 	if _, err := m.cfg.FS.Stat(e.log.Dir()); err != nil {

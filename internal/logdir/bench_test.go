@@ -2,14 +2,18 @@ package logdir
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -58,19 +62,74 @@ func benchmarkLoad(b *testing.B, stop func(*Manager) error) {
 	}
 }
 
-// BenchmarkCreate is what a new partition costs, and BenchmarkClose the stop when all have records
-// that are not on disk. The directories lie in TMPDIR.
+// BenchmarkCreate is what a new partition costs, in one directory and in several, created one after the
+// other and beside each other. BenchmarkClose is the stop when all have records that are not on disk. The
+// directories lie in TMPDIR.
 func BenchmarkCreate(b *testing.B) {
+	for _, dirs := range []int{1, 4} {
+		for _, workers := range []int{1, 8} {
+			b.Run(fmt.Sprintf("dirs=%d/workers=%d", dirs, workers), func(b *testing.B) {
+				benchmarkCreate(b, vfs.OS, dirs, workers)
+			})
+		}
+	}
+}
+
+// BenchmarkCreateOnSlowDisks is the same where each operation that makes a file or a directory takes a
+// disk 0.2 ms, and one disk does one after the other.
+func BenchmarkCreateOnSlowDisks(b *testing.B) {
+	for _, dirs := range []int{1, 4} {
+		b.Run(fmt.Sprintf("dirs=%d", dirs), func(b *testing.B) { benchmarkCreate(b, nil, dirs, 8) })
+	}
+}
+
+// slowDisks are directories in memory, each on a disk of its own.
+func slowDisks(dirs []string) vfs.FS {
+	fsys := vfs.NewMem()
+	disks := make([]sync.Mutex, len(dirs))
+	fsys.SetHook(func(op vfs.Op) error {
+		for i, dir := range dirs {
+			if (op.Kind == vfs.OpCreate || op.Kind == vfs.OpMkdir) && strings.HasPrefix(op.Name, dir+"/") {
+				disks[i].Lock()
+				time.Sleep(200 * time.Microsecond)
+				disks[i].Unlock()
+			}
+		}
+		return nil
+	})
+	return fsys
+}
+
+func benchmarkCreate(b *testing.B, fsys vfs.FS, dirs, workers int) {
 	const partitions = 1000
 	var used time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		m := mustLoad(b, testConfig(vfs.OS, b.TempDir()))
+		paths := make([]string, dirs)
+		for i := range paths {
+			paths[i] = "/" + strconv.Itoa(i)
+			if fsys != nil {
+				paths[i] = b.TempDir()
+			}
+		}
+		disks := fsys
+		if disks == nil {
+			disks = slowDisks(paths)
+		}
+		m := mustLoad(b, testConfig(disks, paths...))
 		b.StartTimer()
 		used += cputime.Of(func() {
-			for i := range partitions {
-				mustCreate(b, m, topic.Partition{Topic: "orders", Partition: int32(i)})
+			var creators sync.WaitGroup
+			for w := range workers {
+				creators.Go(func() {
+					for i := w; i < partitions; i += workers {
+						if _, err := m.Create(topic.Partition{Topic: "orders", Partition: int32(i)}, ordersID, commitlog.DefaultConfig(), uuid.Zero, true); err != nil {
+							b.Error(err)
+						}
+					}
+				})
 			}
+			creators.Wait()
 		})
 		b.StopTimer()
 		mustClose(b, m)

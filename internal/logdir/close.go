@@ -54,12 +54,9 @@ const closeGrace = time.Second
 
 func (m *Manager) close(ctx context.Context) error {
 	m.tasks.Wait()
-	m.changing.Lock()
-	defer m.changing.Unlock()
-	if m.closed {
+	if m.closed.Swap(true) {
 		return nil
 	}
-	m.closed = true
 	errs := make([]error, len(m.dirs))
 	var dirs sync.WaitGroup
 	for i, d := range m.dirs {
@@ -72,6 +69,8 @@ func (m *Manager) close(ctx context.Context) error {
 }
 
 func (m *Manager) closeDir(ctx context.Context, d *dir) error {
+	d.changing.Lock() // who has entered comes to an end first
+	defer d.changing.Unlock()
 	states, err := m.closeLogs(ctx, d)
 	d.mu.Lock()
 	listed, mark := d.mu.listed, d.isCleanLocked()

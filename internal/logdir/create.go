@@ -19,9 +19,8 @@ import (
 // are any. isNew says that the partition never had a log on this broker; otherwise it is not created
 // while a directory is offline.
 func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Config, dirID uuid.UUID, isNew bool) (*commitlog.Log, error) {
-	m.changing.Lock()
-	defer m.changing.Unlock()
-	if m.closed || m.halted.Load() {
+	defer m.changes.take(p)()
+	if m.closed.Load() || m.halted.Load() {
 		return nil, ErrClosed
 	}
 	if l := m.Log(p); l != nil {
@@ -33,25 +32,23 @@ func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Confi
 	if err := m.mayCreate(p, isNew); err != nil {
 		return nil, err
 	}
-	dirs, err := m.candidates(dirID)
-	if err != nil {
-		return nil, err
-	}
-	if d := m.preferred[p]; d != nil && d.failure() == nil {
-		dirs = []*dir{d}
-	}
-	delete(m.preferred, p)
-	for _, d := range dirs {
-		var l *commitlog.Log
-		if l, err = m.createIn(d, p, topicID, c); err == nil {
-			return l, nil
+	tried := make(map[*dir]bool)
+	var failed error
+	for {
+		d, err := m.reserve(p, dirID, tried)
+		if err != nil {
+			return nil, cmp.Or(failed, err)
 		}
-		if fault := vfs.FaultOf(err); fault == vfs.ValueFault || fault == vfs.ProcessFault {
+		l, err := m.createIn(d, p, topicID, c)
+		if err == nil || errors.Is(err, ErrClosed) {
+			return l, err
+		}
+		if fault := vfs.FaultOf(err); d.failure() == nil && (fault == vfs.ValueFault || fault == vfs.ProcessFault) {
 			return nil, fmt.Errorf("%v: %w", p, err) // in another directory as well
 		}
 		m.failSoon(d, err)
+		tried[d], failed = true, fmt.Errorf("%v: %w: %w", p, ErrNoDirectory, err)
 	}
-	return nil, fmt.Errorf("%v: %w: %w", p, ErrNoDirectory, err)
 }
 
 // mayCreate refuses a log that is there but not open, or may be.
@@ -67,19 +64,29 @@ func (m *Manager) mayCreate(p topic.Partition, isNew bool) error {
 	return nil
 }
 
-// candidates returns the directories that may take a log, the best first.
-func (m *Manager) candidates(id uuid.UUID) ([]*dir, error) {
-	dirs := m.online()
-	if !id.IsReserved() {
-		dirs = slices.DeleteFunc(dirs, func(d *dir) bool { return d.id != id })
-	}
-	if len(dirs) == 0 {
+// reserve chooses the directory for a new log, of those that were not tried, and counts the log as one of
+// it. createIn ends that.
+func (m *Manager) reserve(p topic.Partition, id uuid.UUID, tried map[*dir]bool) (*dir, error) {
+	dirs := slices.DeleteFunc(m.online(), func(d *dir) bool { return tried[d] || !id.IsReserved() && d.id != id })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.mu.preferred[p]
+	delete(m.mu.preferred, p)
+	switch {
+	case d != nil && d.failure() == nil:
+	case len(dirs) == 0:
 		return nil, fmt.Errorf("%w: directory.id=%v", ErrNoDirectory, id)
+	default:
+		d = slices.MinFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.rank(), b.rank()) })
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	slices.SortStableFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.rank(), b.rank()) })
-	return dirs, nil
+	d.logCount++
+	return d, nil
+}
+
+func (m *Manager) unreserve(d *dir) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d.logCount--
 }
 
 // rank orders directories by their logs, cordoned ones behind all others. Manager.mu is held.
@@ -92,11 +99,20 @@ func (d *dir) rank() int64 {
 }
 
 func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commitlog.Config) (*commitlog.Log, error) {
+	defer m.unreserve(d)
+	was := m.missingFrom(p)
+	leave, err := m.enter(d, was)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := d.failure(); err != nil {
+		return nil, err
+	}
 	if err := m.cfg.Cleaner.Forget(d.path, p); err != nil { // of an earlier one, which was put aside
 		return nil, err
 	}
 	o := m.logOptions(d, p, topicID, c)
-	was := m.missingFrom(p)
 	if was != nil {
 		was.prove(&o, p)
 	}

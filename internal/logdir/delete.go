@@ -3,6 +3,7 @@ package logdir
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -12,11 +13,12 @@ import (
 // -delete, and their names are free; the files go after Config.FileDeleteDelay, so that
 // who reads one may finish. Deleting many at once costs little more than deleting one.
 func (m *Manager) Delete(partitions ...topic.Partition) error {
-	m.changing.Lock()
-	defer m.changing.Unlock()
-	if m.closed {
-		return ErrClosed
+	defer m.changes.take(partitions...)()
+	leave, err := m.enter(m.dirsOf(partitions)...)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	touched := make(map[*dir][]topic.Partition)
 	var errs []error
 	for _, p := range partitions {
@@ -33,6 +35,21 @@ func (m *Manager) Delete(partitions ...topic.Partition) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// dirsOf lists the directories that have to do with some partitions.
+func (m *Manager) dirsOf(partitions []topic.Partition) []*dir {
+	var dirs []*dir
+	for _, p := range partitions {
+		live, _ := m.entry(p)
+		future, _ := m.future(p)
+		for _, d := range []*dir{live.dir, future.dir, m.parkedIn(p), m.missingFrom(p)} {
+			if d != nil && !slices.Contains(dirs, d) {
+				dirs = append(dirs, d)
+			}
+		}
+	}
+	return dirs
 }
 
 // setAside renames the directory of a partition and queues its removal.
@@ -61,11 +78,8 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 }
 
 func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
-	for _, d := range m.online() {
-		l, ok := d.parked(p)
-		if !ok {
-			continue
-		}
+	if d := m.parkedIn(p); d != nil {
+		l, _ := d.parked(p)
 		path := d.file(asideName(p, deleteSuffix))
 		if err := m.cfg.FS.Rename(l.path, path); err != nil {
 			m.failSoon(d, err)
@@ -80,6 +94,16 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 		return d, nil
 	}
 	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
+}
+
+// parkedIn returns the directory in which a partition lies that has no open log, or nil.
+func (m *Manager) parkedIn(p topic.Partition) *dir {
+	for _, d := range m.online() {
+		if _, ok := d.parked(p); ok {
+			return d
+		}
+	}
+	return nil
 }
 
 // settleDeleted makes renames durable and takes the partitions out of the checkpoints: one

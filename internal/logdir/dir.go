@@ -57,7 +57,11 @@ type dir struct {
 		states  cleanStates // what the logs said of themselves at the last clean stop
 	}
 
-	logCount int // open logs; guarded by Manager.mu
+	logCount int // open logs, and those that are being created; guarded by Manager.mu
+
+	// changing is held for reading by who changes partitions that lie here, across file operations, and
+	// for writing by who takes all of them away. See enter.
+	changing sync.RWMutex
 
 	// writing is held by the one who writes checkpoint files; written is what they hold.
 	writing sync.Mutex

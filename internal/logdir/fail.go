@@ -93,7 +93,7 @@ func (m *Manager) isClosing() bool {
 
 func (m *Manager) takeOffline(d *dir, cause error) {
 	m.logger.Error("log directory goes offline", "dir", d.path, "err", cause)
-	m.changing.Lock()
+	d.changing.Lock()
 	swept := m.sweep(d)
 	m.cfg.Cleaner.DirFailed(d.path, partitionsOf(swept)...)
 	for _, e := range swept {
@@ -102,7 +102,7 @@ func (m *Manager) takeOffline(d *dir, cause error) {
 	if err := d.unlock(); err != nil {
 		m.logger.Warn("cannot remove the lock file", "dir", d.path, "err", err)
 	}
-	m.changing.Unlock()
+	d.changing.Unlock()
 	m.cfg.OnDirFailure(d.path, d.id, cause)
 }
 

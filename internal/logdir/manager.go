@@ -56,18 +56,17 @@ type Manager struct {
 		stop    context.CancelFunc
 	}
 
-	// changing serialises what changes the set of logs: create, delete, directory failure
-	// and close. It is held across file operations.
-	// Lock order: changing, then dir.writing, then mu or dir.mu or the locks of a log.
-	changing  sync.Mutex
-	closed    bool                     // guarded by changing
-	preferred map[topic.Partition]*dir // guarded by changing: where logs are to be created
+	// changes are the partitions that somebody creates, deletes, moves or opens again: one at a time
+	// each. Whoever does it enters the directories that it is about (dir.changing) as well.
+	changes claims
+	closed  atomic.Bool // set by Close: nobody enters a directory any more
 
 	// mu guards the map of logs; it is held for moments only.
 	mu struct {
 		sync.RWMutex
-		logs    map[topic.Partition]entry
-		futures map[topic.Partition]entry // copies of moves under way
+		logs      map[topic.Partition]entry
+		futures   map[topic.Partition]entry // copies of moves under way
+		preferred map[topic.Partition]*dir  // where logs are to be created
 	}
 }
 

@@ -88,12 +88,16 @@ func (m *Manager) takeFuture(p topic.Partition) (entry, bool) {
 // is unknown or offline. ErrCordoned: it takes no new logs. ErrMayExist: the partition may be in a
 // directory that is offline.
 func (m *Manager) Move(p topic.Partition, path string) error {
-	m.changing.Lock()
-	defer m.changing.Unlock()
-	if m.closed || m.halted.Load() {
+	defer m.changes.take(p)()
+	target := m.onlineAt(path)
+	leave, err := m.enter(append(m.dirsOf([]topic.Partition{p}), target)...)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if m.halted.Load() {
 		return ErrClosed
 	}
-	target := m.onlineAt(path)
 	if target == nil {
 		return fmt.Errorf("%w: %s", ErrNoDirectory, path)
 	}
@@ -105,7 +109,9 @@ func (m *Manager) Move(p topic.Partition, path string) error {
 		if err := m.mayCreate(p, false); err != nil {
 			return err
 		}
-		m.preferred[p] = target
+		m.mu.Lock()
+		m.mu.preferred[p] = target
+		m.mu.Unlock()
 		return fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 	}
 	future, moving := m.future(p)
@@ -132,7 +138,7 @@ func (m *Manager) onlineAt(path string) *dir {
 	return nil
 }
 
-// cancelMove deletes the future log of a partition. The caller holds m.changing.
+// cancelMove deletes the future log of a partition. The caller has claimed it, and entered its directory.
 func (m *Manager) cancelMove(p topic.Partition) error {
 	e, ok := m.takeFuture(p)
 	if !ok {
@@ -182,11 +188,15 @@ func (m *Manager) beginMove(p topic.Partition, live entry, target *dir) error {
 // live one has. Nothing may be appended meanwhile. A nil log says that it is too early, or
 // that there is no move any more.
 func (m *Manager) promote(p topic.Partition) (*commitlog.Log, error) {
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	defer m.changes.take(p)()
+	leave, err := m.enter(m.dirsOf([]topic.Partition{p})...)
+	if err != nil {
+		return nil, nil
+	}
+	defer leave()
 	future, moving := m.future(p)
 	live, ok := m.entry(p)
-	if m.closed || !moving || !ok || future.log.Offsets().End != live.log.Offsets().End {
+	if !moving || !ok || future.log.Offsets().End != live.log.Offsets().End {
 		return nil, nil
 	}
 	if err := m.nameCopy(p, live, future); err != nil {
@@ -205,7 +215,7 @@ func (m *Manager) promote(p topic.Partition) (*commitlog.Log, error) {
 	if err := m.unmark(future.dir.file(p.String())); err != nil {
 		m.failSoon(future.dir, err)
 	}
-	err := m.writeCheckpoints(live.dir, recoveryPoints, logStarts, highWatermarks)
+	err = m.writeCheckpoints(live.dir, recoveryPoints, logStarts, highWatermarks)
 	if err == nil {
 		err = m.cfg.Cleaner.Forget(live.dir.path, p)
 	}

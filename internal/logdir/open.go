@@ -19,8 +19,8 @@ func Open(cfg Config) (*Manager, error) {
 	m.brokerEpoch.Store(unknownEpoch)
 	m.mu.logs = make(map[topic.Partition]entry)
 	m.mu.futures = make(map[topic.Partition]entry)
-	m.preferred = make(map[topic.Partition]*dir)
 	m.ofLogs = chores{m.deleteLater, m.errand}
+	m.mu.preferred = make(map[topic.Partition]*dir)
 	m.mover.init()
 	m.ailing.init()
 	m.deletions.added = make(chan struct{}, 1)
@@ -140,7 +140,9 @@ func (m *Manager) enoughOnline() error {
 func (m *Manager) unlockAll() error {
 	var errs []error
 	for _, d := range m.dirs {
+		d.changing.Lock()
 		errs = append(errs, d.unlock())
+		d.changing.Unlock()
 	}
 	return errors.Join(errs...)
 }

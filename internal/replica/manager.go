@@ -12,7 +12,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/purgatory"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // Logs is what a Manager asks of the log directories. (logdir.Manager is one.)
@@ -122,7 +121,7 @@ func (m *Manager) Apply(d *metadata.Delta) error {
 	gone := m.deleteTopics(d.DeletedTopics)
 	m.image.Store(d.After)
 	errs := []error{m.deleteLogs(gone)}
-	for _, c := range d.ChangedTopics {
+	for _, c := range m.prepare(d.ChangedTopics) {
 		errs = append(errs, m.changeTopic(c))
 	}
 	return errors.Join(errs...)
@@ -167,12 +166,8 @@ func (m *Manager) deleteLogs(gone []*Partition) error {
 
 // changeTopic takes over the new and changed partitions of a topic. Everybody sees them at
 // once; then OnChange is told.
-func (m *Manager) changeTopic(c metadata.TopicChange) error {
-	t := m.topics.findID(c.New.ID)
-	isNew := t == nil
-	if isNew {
-		t = newTopic(c.New.Name, c.New.ID, m)
-	}
+func (m *Manager) changeTopic(c topicChange) error {
+	t := c.topic
 	list := t.copyPartitions(len(c.New.Partitions))
 	var changed, gone []*Partition
 	var errs []error
@@ -185,17 +180,16 @@ func (m *Manager) changeTopic(c metadata.TopicChange) error {
 			}
 			continue
 		case p == nil:
-			var err error
-			p, err = m.host(t, i, change.New)
-			errs = append(errs, err)
-			list[i] = p
+			p = c.newcomers[0].p
+			errs = append(errs, c.newcomers[0].err)
+			list[i], c.newcomers = p, c.newcomers[1:]
 		}
 		if p.learn(change.New, m.o.NodeID) {
 			changed = append(changed, p)
 		}
 	}
 	t.partitions.Store(&list)
-	if isNew {
+	if c.isNew {
 		m.topics.set(t)
 	}
 	for _, p := range gone {
@@ -205,30 +199,6 @@ func (m *Manager) changeTopic(c metadata.TopicChange) error {
 		m.o.OnChange(p.ID(), p.State())
 	}
 	return errors.Join(append(errs, m.deleteLogs(gone))...)
-}
-
-// host makes a partition with its log: the one that was loaded, or a new one. With an
-// error it has none and is offline.
-func (m *Manager) host(t *Topic, i int32, mp *metadata.Partition) (*Partition, error) {
-	p := &Partition{topic: t, index: i}
-	id := p.ID()
-	if log := m.o.Logs.Log(id); log != nil && log.TopicID() == t.ID {
-		p.log.Store(log)
-		return p, nil
-	}
-	dir, _ := mp.Directory(m.o.NodeID)
-	isNew := mp.PartitionEpoch == 0
-	create := func() (*commitlog.Log, error) {
-		return m.o.Logs.Create(id, t.ID, m.o.LogConfig(t.Name), dir, isNew)
-	}
-	log, err := create()
-	switch fault := vfs.FaultOf(err); {
-	case err == nil:
-		p.log.Store(log)
-	case fault == vfs.ProcessFault || fault == vfs.SpaceFault:
-		p.late = &lateLog{create: create}
-	}
-	return p, err
 }
 
 // Exchange is Partition.Exchange for a partition by its name. One that is not hosted runs
