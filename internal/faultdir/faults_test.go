@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,40 +19,52 @@ var (
 	one     = flag.String("faults.one", "", "SUBJECT: FAULT[: FAULT]")
 )
 
-// prepared are the subjects, once they have been read.
-var prepared []*Subject
-
-func subjects(t *testing.T) (list []*Subject) {
-	t.Helper()
-	if prepared != nil {
-		return prepared
-	}
-	for _, s := range allSubjects(t) {
-		if !strings.Contains(s.Name, *only) {
-			continue
-		}
-		if err := s.Prepare(); err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-		list = append(list, s)
-	}
-	prepared = list
-	return list
-}
+// made are all subjects, once they have been made.
+var made []*Subject
 
 // allSubjects are gregor's own and Kafka's. The race detector, ten times slower, gets a few.
 func allSubjects(t *testing.T) []*Subject {
 	t.Helper()
-	list := append(ownSubjects(t), goldenSubjects(t)...)
-	if !raceDetector {
-		return list
+	if made != nil {
+		return made
 	}
-	return slices.DeleteFunc(list, func(s *Subject) bool {
-		return !strings.HasPrefix(s.Name, "gregor") && !strings.HasPrefix(s.Name, "kafka-4.4.0-kraft-dynamic")
-	})
+	made = append(ownSubjects(t), goldenSubjects(t)...)
+	if raceDetector {
+		made = slices.DeleteFunc(made, func(s *Subject) bool {
+			return !strings.HasPrefix(s.Name, "gregor") && !strings.HasPrefix(s.Name, "kafka-4.4.0-kraft-dynamic")
+		})
+	}
+	return made
+}
+
+// subjects are prepared, two at a time and once for all tests.
+func subjects(t *testing.T) (list []*Subject) {
+	t.Helper()
+	var preparing sync.WaitGroup
+	slots := make(chan bool, 2)
+	for _, s := range allSubjects(t) {
+		if !strings.Contains(s.Name, *only) {
+			continue
+		}
+		list = append(list, s)
+		preparing.Go(func() {
+			slots <- true
+			defer func() { <-slots }()
+			if err := s.Prepare(); err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+		})
+	}
+	if preparing.Wait(); t.Failed() {
+		t.FailNow()
+	}
+	return list
 }
 
 func TestFaults(t *testing.T) {
+	if *one != "" {
+		*only, _, _ = strings.Cut(*one, ": ")
+	}
 	list := subjects(t)
 	if *one != "" {
 		again(t, list, *one)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -28,6 +29,9 @@ type Subject struct {
 	Damaged bool
 	// Older gives a file as it was some time before; ok is false where it was the same.
 	Older func(name string) ([]byte, bool)
+
+	once        sync.Once
+	notPrepared error
 
 	truth    *Reading
 	findings map[string]bool // what check says without a fault
@@ -54,8 +58,14 @@ type Result struct {
 	Findings   []string // of check, new
 }
 
-// Prepare reads the subject without a fault, which must go without an objection.
+// Prepare reads the subject without a fault, which must go without an objection. What is done once is not
+// done again.
 func (s *Subject) Prepare() error {
+	s.once.Do(func() { s.notPrepared = s.prepare() })
+	return s.notPrepared
+}
+
+func (s *Subject) prepare() error {
 	fs, err := s.Tree.Mem()
 	if err != nil {
 		return err

@@ -39,20 +39,19 @@ func goldenSubjects(t *testing.T) (list []*Subject) {
 
 // variants are a subject as it is and, if it was stopped cleanly, without the markers of that.
 func variants(s *Subject) []*Subject {
-	killed := *s
-	killed.Tree = s.Tree.Clone()
+	copied := func(state string) *Subject {
+		return &Subject{Name: s.Name + " " + state, Dirs: s.Dirs, Set: s.Set, Tree: s.Tree.Clone(), Damaged: s.Damaged, Older: s.Older}
+	}
+	killed := copied("killed")
 	for name := range s.Tree.Files {
 		if base := path.Base(name); base == checkpoint.CleanShutdown || base == string(CleanState) {
 			delete(killed.Tree.Files, name)
 		}
 	}
-	killed.Name += " killed"
 	if len(killed.Tree.Files) == len(s.Tree.Files) {
-		return []*Subject{&killed}
+		return []*Subject{killed}
 	}
-	clean := *s
-	clean.Name += " clean"
-	return []*Subject{&clean, &killed}
+	return []*Subject{copied("clean"), killed}
 }
 
 // shortened is what a file may have been before: a .log file without its second half, an index or a
