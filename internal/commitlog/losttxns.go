@@ -195,23 +195,25 @@ type foundMarker struct {
 	next   int64 // first record of the producer behind it in the stretch, -1 for none
 }
 
-// lastMarker looks for a marker of a producer with an offset in [from, to).
+// lastMarker looks for a marker of a producer with an offset in [from, to). What a segment has of offsets that
+// are not its own, because its file was another's, is none: no reader gets it.
 func lastMarker(segments []*segment.Segment, producerID, from, to int64) (foundMarker, error) {
 	found := foundMarker{-1, false, -1}
-	for _, s := range segments[max(0, floorSegment(segments, from)):] {
-		if s.BaseOffset() >= to {
-			break
+	for i := max(0, floorSegment(segments, from)); i < len(segments) && segments[i].BaseOffset() < to; i++ {
+		first, end := max(from, segments[i].BaseOffset()), to
+		if i+1 < len(segments) {
+			end = min(to, segments[i+1].BaseOffset())
 		}
-		err := walkProducers(s, 0, func(l segment.Located) bool {
+		err := walkProducers(segments[i], 0, func(l segment.Located) bool {
 			b := l.Batch
 			switch m := parseEndTxn(b); {
-			case b.ProducerID() != producerID || b.BaseOffset() < from || b.BaseOffset() >= to:
+			case b.ProducerID() != producerID || b.BaseOffset() < first || b.BaseOffset() >= end:
 			case m.valid:
 				found = foundMarker{b.BaseOffset(), m.abort, -1}
 			case !b.IsControl() && found.next < 0:
 				found.next = b.BaseOffset()
 			}
-			return b.BaseOffset() < to
+			return b.BaseOffset() < end
 		}, func(segment.Damage) error { return nil })
 		if err != nil {
 			return found, err

@@ -144,7 +144,7 @@ func (r *recovery) trust() error {
 		r.producers.end = r.end
 		return nil
 	}
-	contradiction := func(state *ProducerState) (string, error) { return l.contradiction(r.segments, state) }
+	contradiction := func(state *ProducerState) (string, error) { return l.contradiction(r.segments, state, r.end) }
 	if err := l.dropContradicted(logStart, r.end, contradiction); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (r *recovery) checkedFrom() (int, error) {
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
-	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state) }
+	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state, false) }
 	err := l.dropContradicted(logStart, r.recovered, contradiction)
 	if err != nil {
 		return 0, err

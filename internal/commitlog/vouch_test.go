@@ -279,3 +279,31 @@ func TestSnapshotBeyondItsName(t *testing.T) {
 		}
 	}
 }
+
+// A transaction that was open at a roll may have been aborted and compacted since. That contradicts no snapshot
+// of then, whose producers may have nothing else in the log.
+func TestSnapshotOfCompactedTransaction(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Config.Compact, o.Clean = true, true
+	l := openLog(t, o)
+	mustAppend(t, l, spec{records: 4}.build(t))
+	first := l.Size()
+	mustAppend(t, l, spec{records: 4, txn: true, producer: &record.Producer{ID: 7}}.build(t))
+	must(t, l.Roll())
+	mustMark(t, l, marker(7, 0, true, 1))
+	must(t, l.Close())
+	logFile := dir + segment.Name(0, segment.LogFile, "")
+	b, err := vfs.ReadFile(mem, logFile, 1<<10)
+	must(t, err)
+	must(t, vfs.WriteFileAtomic(mem, logFile, b[:first]))
+	want, err := vfs.ReadFile(mem, dir+snapshotName(8), 1<<10)
+	must(t, err)
+
+	o.Clean, o.RecoveryPoint, o.HighWatermark = false, 9, 9
+	must(t, openLog(t, o).Close())
+	got, err := vfs.ReadFile(mem, dir+snapshotName(8), 1<<10)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the snapshot is %x, %v, was %x", got, err, want)
+	}
+}
