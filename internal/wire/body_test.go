@@ -40,7 +40,7 @@ func TestBody(t *testing.T) {
 		bodies[i] = &testBody{text: strings.Repeat(string(rune('a'+i)), 70_000*i+5)}
 	}
 	open := make(chan struct{})
-	_, addr := startServer(t, Config{Handler: handlerFunc(func(_ context.Context, r *Request, w *Response) error {
+	server, addr := startServer(t, Config{Handler: handlerFunc(func(_ context.Context, r *Request, w *Response) error {
 		w.Buf = append(w.Buf, '<')
 		w.AppendBody(bodies[r.CorrelationID])
 		w.Buf = append(w.Buf, '>')
@@ -68,6 +68,9 @@ func TestBody(t *testing.T) {
 		}
 	}
 	c.Close()
+	if err := server.Shutdown(context.Background()); err != nil { // a body is released behind its last byte
+		t.Fatal(err)
+	}
 	for i, b := range bodies {
 		if n := b.released.Load(); n != 1 {
 			t.Errorf("body %d was released %d times", i, n)
