@@ -144,7 +144,11 @@ func (r *recovery) trust() error {
 		r.producers.end = r.end
 		return nil
 	}
-	contradiction := func(state *ProducerState) (string, error) { return l.contradiction(r.segments, state, r.end) }
+	contradiction := func(state *ProducerState) (string, error) {
+		return l.contradiction(r.segments, state, func(offset int64) bool {
+			return state.end < r.end || r.losses.touch(offset, offset+1)
+		})
+	}
 	if err := l.dropContradicted(logStart, r.end, contradiction); err != nil {
 		return err
 	}

@@ -46,7 +46,8 @@ func (r *recovery) checkedFrom() (int, error) {
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
-	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state, false) }
+	before := func(int64) bool { return true }
+	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state, before) }
 	err := l.dropContradicted(logStart, r.recovered, contradiction)
 	if err != nil {
 		return 0, err

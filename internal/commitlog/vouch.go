@@ -46,9 +46,9 @@ func (s *snapshots) newest(logStart, end int64) int64 {
 
 // contradiction says what in a producer state the batches contradict, "" for nothing: an open transaction
 // that does not begin there, or what is behind the last index entry. Batches that retention, compaction or
-// damage has taken contradict nothing, but compaction takes none of a transaction that is open at the log end.
-func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState, end int64) (string, error) {
-	if why, err := l.contradictedInFront(segments, state, state.end == end); err != nil || why != "" {
+// damage has taken contradict nothing; see contradictedInFront for gone.
+func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
+	if why, err := l.contradictedInFront(segments, state, gone); err != nil || why != "" {
 		return why, err
 	}
 	i := floorSegment(segments, state.end-1)
@@ -126,9 +126,10 @@ func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, e
 	return found, nil
 }
 
-// contradictedInFront says what is found out without a look at the end of the segments. gaps says that there are
-// none where a transaction was open: a state of before may know one that was aborted and compacted since.
-func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerState, gaps bool) (string, error) {
+// contradictedInFront says what is found out without a look at the end of the segments. gone reports whether the
+// batch of an offset at which a transaction began may be there no more: it is lost, or the state is one of before,
+// and the transaction was aborted and compacted since. Compaction takes none of what is open.
+func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
 	for _, p := range state.producers {
 		if last := max(p.lastOffset(), p.txn.offset); last >= state.end {
 			return fmt.Sprintf("producer %d is at %d", p.id, last), nil
@@ -138,7 +139,7 @@ func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerSt
 		if p.txn.offset < 0 || floorSegment(segments, p.txn.offset) < 0 {
 			continue // none is open, or its beginning has been deleted
 		}
-		ok, err := mayBegin(segments, p.id, p.txn.offset, gaps)
+		ok, err := mayBegin(segments, p.id, p.txn.offset, gone)
 		if err != nil {
 			return "", err
 		}
@@ -207,11 +208,11 @@ func (p *producer) lastOffset() int64 {
 }
 
 // mayBegin reports whether a transaction of a producer begins at an offset of one of the segments, as far as
-// damage does not hide it. For gaps see contradictedInFront.
-func mayBegin(segments []*segment.Segment, id, offset int64, gaps bool) (bool, error) {
+// damage does not hide it. For gone see contradictedInFront.
+func mayBegin(segments []*segment.Segment, id, offset int64, gone func(int64) bool) (bool, error) {
 	for looked := false; ; looked = true {
 		b, damaged, err := batchAt(segments, offset)
-		if err != nil || damaged || b == nil && !gaps || b != nil && b.ProducerID() == id && b.IsTransactional() {
+		if err != nil || damaged || b == nil && gone(offset) || b != nil && b.ProducerID() == id && b.IsTransactional() {
 			return err == nil, err
 		}
 		if looked {
