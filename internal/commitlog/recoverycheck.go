@@ -47,7 +47,9 @@ func (r *recovery) checkedFrom() (int, error) {
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
 	before := func(int64) bool { return true }
-	contradiction := func(state *ProducerState) (string, error) { return l.contradictedInFront(r.segments[:i], state, before) }
+	contradiction := func(state *ProducerState) (string, error) {
+		return l.contradictedInFront(r.segments[:i], state, before)
+	}
 	err := l.dropContradicted(logStart, r.recovered, contradiction)
 	if err != nil {
 		return 0, err
