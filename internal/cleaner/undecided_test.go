@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/segment"
 )
@@ -70,5 +71,28 @@ func TestCleanLeavesUndecided(t *testing.T) {
 		if got := g.batches(); got != want {
 			t.Errorf("decision %s: batches %s, want %s", outcome, got, want)
 		}
+	}
+}
+
+// What a cleaning has made of the segments of a transaction and of its COMMIT marker has its records, whatever the
+// producer aborts later.
+func TestCleanedCommitStaysCommitted(t *testing.T) {
+	g := newLedger(t)
+	g.put(kind{producer: 1, txn: true}, "h=0") // 0
+	g.roll()
+	g.put(kind{}, "x=1")              // 1
+	g.end(1, 0, record.ControlCommit) // 2
+	g.roll()
+	g.put(kind{}, "y=1") // 3
+	g.clean()
+	g.put(kind{producer: 1, txn: true}, "h=1") // 4
+	g.end(1, 0, record.ControlAbort)           // 5
+	g.roll()
+	g.put(kind{}, "z=1") // 6
+	for range 2 {
+		if got := join(consume(t, g.log, 0, commitlog.ReadCommitted)); got != "0:h=0 1:x=1 3:y=1 6:z=1" {
+			t.Fatalf("read %s", got)
+		}
+		g.again()
 	}
 }

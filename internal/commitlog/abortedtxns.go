@@ -403,7 +403,7 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64, lost *lostTx
 		return len(ends) < len(pending)
 	})
 	if err == nil && len(s.Damages()) == 0 { // there the first marker may be lost, and an examination has been here
-		err = l.widen(s, lost.unlisted(pending), ends)
+		err = l.widen(o, k, lost.unlisted(pending), ends)
 	}
 	for id := range ends {
 		delete(pending, id)
@@ -411,23 +411,41 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64, lost *lostTx
 	return err
 }
 
-// widen makes entries of an index begin where the transactions begin that end at their markers.
-func (l *Log) widen(s *segment.Segment, firsts, ends map[int64]int64) error {
+// widen makes entries of the index of segment k begin where the transactions begin that end at their markers,
+// unless these have ended before: what a cleaning has made of several segments may count as open what ended in it.
+func (l *Log) widen(o *Offsets, k int, firsts, ends map[int64]int64) error {
+	s := o.segments[k]
 	isNarrow := func(a segment.AbortedTxn) bool {
 		end, ended := ends[a.ProducerID]
 		first, ok := firsts[a.ProducerID]
 		return ended && ok && end == a.LastOffset && a.FirstOffset > first
 	}
-	if list, _, err := s.Aborted(0, math.MaxInt64); err != nil || !slices.ContainsFunc(list, isNarrow) {
+	list, _, err := s.Aborted(0, math.MaxInt64)
+	if err != nil {
 		return err
+	}
+	for _, a := range list {
+		if !isNarrow(a) {
+			continue
+		}
+		ended, err := hasControl(o.segments[:k], a.ProducerID, firsts[a.ProducerID])
+		if err != nil {
+			return err
+		}
+		if ended {
+			firsts = maps.Clone(firsts) // the caller goes on with its own
+			delete(firsts, a.ProducerID)
+		}
+	}
+	if !slices.ContainsFunc(list, isNarrow) {
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Contains(l.offsets.Load().segments, s) {
 		return ErrSegmentsChanged
 	}
-	list, _, err := s.StoredAborted()
-	if err != nil {
+	if list, _, err = s.StoredAborted(); err != nil {
 		return err
 	}
 	list = slices.Clone(list)
