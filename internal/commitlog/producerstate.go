@@ -219,7 +219,7 @@ func (s *ProducerState) apply(b record.Batch, m endTxn, at position) (CompletedT
 	}
 	s.goOn(p, b)
 	p.add(producerBatch{b.LastSequence(), b.LastOffsetDelta(), b.LastOffset(), b.MaxTimestamp()})
-	if b.IsTransactional() && p.txn.offset < 0 {
+	if b.IsTransactional() && b.Count() > 0 && p.txn.offset < 0 { // compaction empties no batch of an open one
 		p.txn = at
 		s.insertOpen(p)
 	}

@@ -245,3 +245,18 @@ func TestSnapshotIsReproducible(t *testing.T) {
 		}
 	}
 }
+
+// What compaction leaves of the last batch of a producer opens no transaction: the marker behind it may have gone.
+func TestEmptiedBatchOpensNothing(t *testing.T) {
+	whole := record.Batch(spec{records: 3, txn: true, producer: &record.Producer{ID: 7, BaseSequence: 4}}.build(t))
+	for _, c := range []struct {
+		b    record.Batch
+		open int
+	}{{whole, 1}, {record.EmptyBatch(whole), 0}} {
+		s := newProducerState(0)
+		s.apply(c.b, endTxn{}, position{})
+		if p := s.producers[7]; len(s.open) != c.open || p == nil || p.lastSequence() != 6 {
+			t.Errorf("%d records: %d transactions are open, the producer is %+v", c.b.Count(), len(s.open), p)
+		}
+	}
+}

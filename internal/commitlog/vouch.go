@@ -189,7 +189,7 @@ func (s *ProducerState) knows(p *producer) bool {
 func (s *ProducerState) contradictedBy(id int64, b record.Batch, expired int64) string {
 	p := s.producers[id]
 	switch {
-	case b.IsTransactional() && !b.IsControl() && (p == nil || p.txn.offset < 0):
+	case b.IsTransactional() && !b.IsControl() && b.Count() > 0 && (p == nil || p.txn.offset < 0):
 		return fmt.Sprintf("producer %d has a transaction open at %d", id, b.LastOffset())
 	case p == nil && b.MaxTimestamp() > expired && !b.IsControl(), p != nil && !b.IsControl() && p.lastOffset() != b.LastOffset():
 		return fmt.Sprintf("the last batch of producer %d is at %d", id, b.LastOffset())
