@@ -15,18 +15,23 @@ import (
 
 func txnName(base int64) string { return segment.Name(base, segment.TxnIndexFile, "") }
 
+// inTransactions returns a function that appends a record of a producer in a transaction.
+func inTransactions(t *testing.T, l *Log) func(producerID int64, tag string) {
+	sequence := map[int64]int32{}
+	return func(id int64, tag string) {
+		t.Helper()
+		mustAppend(t, l, spec{producer: &record.Producer{ID: id, BaseSequence: sequence[id]}, txn: true, tag: tag}.build(t))
+		sequence[id]++
+	}
+}
+
 // transactions writes, in two segments, transactions that abort and one that does not, one of
 // them across the roll. The log is stopped.
 func transactions(t *testing.T, mem *vfs.Mem) Options {
 	t.Helper()
 	o := testOptions(mem)
 	l := openLog(t, o)
-	sequence := map[int64]int32{}
-	data := func(id int64, tag string) {
-		t.Helper()
-		mustAppend(t, l, spec{producer: &record.Producer{ID: id, BaseSequence: sequence[id]}, txn: true, tag: tag}.build(t))
-		sequence[id]++
-	}
+	data := inTransactions(t, l)
 	data(1, "aborted")                    // 0
 	data(2, "aborted")                    // 1
 	mustMark(t, l, marker(1, 0, true, 0)) // 2

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -16,12 +15,7 @@ func repeatedTransactions(t *testing.T, mem *vfs.Mem) Options {
 	t.Helper()
 	o := testOptions(mem)
 	l := openLog(t, o)
-	sequence := map[int64]int32{}
-	data := func(id int64, tag string) {
-		t.Helper()
-		mustAppend(t, l, spec{producer: &record.Producer{ID: id, BaseSequence: sequence[id]}, txn: true, tag: tag}.build(t))
-		sequence[id]++
-	}
+	data := inTransactions(t, l)
 	end := func(id int64, abort bool) {
 		t.Helper()
 		mustMark(t, l, marker(id, 0, abort, 0))
