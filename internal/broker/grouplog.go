@@ -56,12 +56,18 @@ func uncertain(err error) error {
 	return err
 }
 
-func (l *coordinatorLog) AwaitCommitted(ctx context.Context, p topic.Partition) error {
+// open returns a partition and its log.
+func (l *coordinatorLog) open(p topic.Partition) (*replica.Partition, *commitlog.Log, error) {
 	partition, err := l.replicas.Partition(p)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	log, err := partition.Log()
+	return partition, log, err
+}
+
+func (l *coordinatorLog) AwaitCommitted(ctx context.Context, p topic.Partition) error {
+	partition, log, err := l.open(p)
 	if err != nil {
 		return err
 	}
@@ -69,11 +75,7 @@ func (l *coordinatorLog) AwaitCommitted(ctx context.Context, p topic.Partition) 
 }
 
 func (l *coordinatorLog) Replay(ctx context.Context, p topic.Partition, visit func(record.Batch) error) error {
-	partition, err := l.replicas.Partition(p)
-	if err != nil {
-		return err
-	}
-	log, err := partition.Log()
+	_, log, err := l.open(p)
 	if err != nil {
 		return err
 	}
