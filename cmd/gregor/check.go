@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/check"
 )
 
 // errDamage makes the exit code 1; what was found is on standard output.
@@ -21,7 +21,7 @@ var errDamage = errors.New("there is damage")
 const checkWait = 2 * time.Second
 
 func checkCommand() *cobra.Command {
-	o := offline.CheckOptions{Workers: checkWorkers(), Wait: checkWait}
+	o := check.Options{Workers: checkWorkers(), Wait: checkWait}
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use:   "check DIR...",
@@ -44,9 +44,9 @@ wrong way or could not read everything.`,
 		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			if out := terminal(os.Stderr); out != nil {
-				o.Progress = func(p offline.Progress) { showProgress(out, p) }
+				o.Progress = func(p check.Progress) { showProgress(out, p) }
 			}
-			report, err := offline.Check(cmd.Context(), dirs, o)
+			report, err := check.Dirs(cmd.Context(), dirs, o)
 			if o.Progress != nil {
 				fmt.Fprint(os.Stderr, "\r\x1b[K")
 			}
@@ -71,13 +71,13 @@ wrong way or could not read everything.`,
 }
 
 // showReport writes the findings and, as text, a last line with the sum.
-func showReport(out io.Writer, r *offline.Report, asJSON, quiet bool) error {
+func showReport(out io.Writer, r *check.Report, asJSON, quiet bool) error {
 	var b strings.Builder
 	lines := json.NewEncoder(&b)
 	lines.SetEscapeHTML(false)
 	notes := 0
 	for _, f := range r.Findings {
-		if f.Severity == offline.Note {
+		if f.Severity == check.Note {
 			if notes++; quiet {
 				continue
 			}
@@ -97,7 +97,7 @@ func showReport(out io.Writer, r *offline.Report, asJSON, quiet bool) error {
 }
 
 // showProgress rewrites one line of a terminal.
-func showProgress(out io.Writer, p offline.Progress) {
+func showProgress(out io.Writer, p check.Progress) {
 	fmt.Fprintf(out, "\r%3d%%  %s of %s, %d partitions done, %s/s, %s left\x1b[K", p.Done*100/max(p.Total, 1),
 		bytesText(p.Done), bytesText(p.Total), p.Partitions, bytesText(int64(p.Rate())), p.Left().Round(time.Second))
 }

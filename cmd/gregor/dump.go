@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/dump"
+	"github.com/gregor-kafka/gregor/internal/offline/schema"
 )
 
 func dumpCommand() *cobra.Command {
-	var o offline.DumpOptions
+	var o dump.Options
 	var files []string
 	var decoders decoderFlags
 	var keyClass, valueClass string
@@ -45,9 +46,9 @@ in a wrong way or could not read everything.`,
 			if o.Decoder, err = decoders.decoder(); err != nil {
 				return notDoneError{err}
 			}
-			o.PrintDataLog = o.PrintDataLog || o.Decoder != offline.AutoDecoder
+			o.PrintDataLog = o.PrintDataLog || o.Decoder != schema.AutoDecoder
 			o.Warnings = cmd.ErrOrStderr()
-			if err = offline.Dump(cmd.Context(), cmd.OutOrStdout(), args, o); err != nil && !errors.Is(err, offline.ErrDamaged) {
+			if err = dump.Files(cmd.Context(), cmd.OutOrStdout(), args, o); err != nil && !errors.Is(err, dump.ErrDamaged) {
 				return notDoneError{err}
 			}
 			return err
@@ -75,14 +76,14 @@ const (
 	stringDecoder  = decoderPackage + "StringDecoder"
 )
 
-func class(what, name string) (offline.Class, error) {
+func class(what, name string) (schema.Class, error) {
 	switch short := strings.TrimPrefix(strings.TrimPrefix(name, decoderPackage), "kafka.serializer."); short {
 	case "StringDecoder", "":
-		return offline.StringClass, nil
+		return schema.StringClass, nil
 	case "IntegerDecoder":
-		return offline.IntegerClass, nil
+		return schema.IntegerClass, nil
 	case "LongDecoder":
-		return offline.LongClass, nil
+		return schema.LongClass, nil
 	}
 	return 0, fmt.Errorf("--%s-decoder-class %s: gregor cannot run Java classes; it knows StringDecoder, IntegerDecoder and LongDecoder "+
 		"of %s, and --json has all bytes, in base64", what, name, strings.TrimSuffix(decoderPackage, "."))
@@ -93,14 +94,14 @@ type decoderFlags [5]bool
 
 var decoderNames = [...]struct {
 	name    string
-	decoder offline.Decoder
+	decoder schema.Decoder
 	help    string
 }{
-	{"offsets-decoder", offline.OffsetsDecoder, "decode records as those of __consumer_offsets"},
-	{"transaction-log-decoder", offline.TransactionLogDecoder, "decode records as those of __transaction_state"},
-	{"share-group-state-decoder", offline.ShareGroupStateDecoder, "decode records as those of __share_group_state"},
-	{"cluster-metadata-decoder", offline.ClusterMetadataDecoder, "decode records as those of __cluster_metadata"},
-	{"remote-log-metadata-decoder", offline.RemoteLogMetadataDecoder, "decode records as those of __remote_log_metadata"},
+	{"offsets-decoder", schema.OffsetsDecoder, "decode records as those of __consumer_offsets"},
+	{"transaction-log-decoder", schema.TransactionLogDecoder, "decode records as those of __transaction_state"},
+	{"share-group-state-decoder", schema.ShareGroupStateDecoder, "decode records as those of __share_group_state"},
+	{"cluster-metadata-decoder", schema.ClusterMetadataDecoder, "decode records as those of __cluster_metadata"},
+	{"remote-log-metadata-decoder", schema.RemoteLogMetadataDecoder, "decode records as those of __remote_log_metadata"},
 }
 
 func (d *decoderFlags) add(cmd *cobra.Command) {
@@ -109,13 +110,13 @@ func (d *decoderFlags) add(cmd *cobra.Command) {
 	}
 }
 
-func (d *decoderFlags) decoder() (offline.Decoder, error) {
-	chosen := offline.AutoDecoder
+func (d *decoderFlags) decoder() (schema.Decoder, error) {
+	chosen := schema.AutoDecoder
 	for i, n := range decoderNames {
 		if !d[i] {
 			continue
 		}
-		if chosen != offline.AutoDecoder {
+		if chosen != schema.AutoDecoder {
 			return chosen, fmt.Errorf("--%s: only one decoder at a time", n.name)
 		}
 		chosen = n.decoder

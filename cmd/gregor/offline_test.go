@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/check"
 	"github.com/gregor-kafka/gregor/record"
 )
 
@@ -112,7 +112,7 @@ func TestCheckExitCodes(t *testing.T) {
 
 func TestCheckShowsProgress(t *testing.T) {
 	var out bytes.Buffer
-	showProgress(&out, offline.Progress{Done: 1 << 30, Total: 4 << 30, Partitions: 3, Elapsed: 2 * time.Second})
+	showProgress(&out, check.Progress{Done: 1 << 30, Total: 4 << 30, Partitions: 3, Elapsed: 2 * time.Second})
 	if want := "\r 25%  1.0 GiB of 4.0 GiB, 3 partitions done, 512.0 MiB/s, 6s left\x1b[K"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

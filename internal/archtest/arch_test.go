@@ -19,7 +19,9 @@ var order = [][]string{
 	{"internal/commitlog"},
 	{"internal/logdir", "internal/cleaner"},
 	{"internal/metadata"},
-	{"internal/quorum", "internal/offline"},
+	{"internal/quorum", "internal/offline/files", "internal/offline/text"},
+	{"internal/offline/schema", "internal/offline/check", "internal/offline/offlinetest"}, // only tests import offlinetest
+	{"internal/offline/dump"},
 	{"internal/ownership"},
 	{"internal/controller"},
 	{"internal/replica"},

@@ -3,7 +3,7 @@ package faultdir
 import (
 	"testing"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/check"
 )
 
 // Check finds no damage in what a broker leaves: of each directory it has taken over, when it is
@@ -52,12 +52,12 @@ func leave(t *testing.T, s *Subject, tree *Tree) (killed, stopped *Tree) {
 
 func quiet(t *testing.T, s *Subject, what string, tree *Tree) {
 	t.Helper()
-	findings, err := check(tree, s.Dirs)
+	findings, err := checkTree(tree, s.Dirs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.Severity == offline.Damage && !s.findings[f.String()] {
+		if f.Severity == check.Damage && !s.findings[f.String()] {
 			t.Errorf("%s: %v", what, f)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/check"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -159,7 +159,7 @@ func TestSubjectsWithoutFault(t *testing.T) {
 		}
 		if !strings.Contains(s.Name, "torn") {
 			for f := range s.findings {
-				if strings.HasPrefix(f, string(offline.Damage)) {
+				if strings.HasPrefix(f, string(check.Damage)) {
 					t.Errorf("%s: %s", s.Name, f)
 				}
 			}

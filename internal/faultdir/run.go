@@ -14,7 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/gregor-kafka/gregor/internal/offline"
+	"github.com/gregor-kafka/gregor/internal/offline/check"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -70,7 +70,7 @@ func (s *Subject) prepare() error {
 	if err != nil {
 		return err
 	}
-	findings, err := check(s.Tree, s.Dirs)
+	findings, err := checkTree(s.Tree, s.Dirs)
 	if err != nil {
 		return err
 	}
@@ -134,12 +134,12 @@ func (s *Subject) resend(j *judgement, b *server, before *Reading) error {
 	return err
 }
 
-func check(t *Tree, dirs []string) ([]offline.Finding, error) {
+func checkTree(t *Tree, dirs []string) ([]check.Finding, error) {
 	fs, err := t.Mem()
 	if err != nil {
 		return nil, err
 	}
-	report, err := offline.Check(context.Background(), dirs, offline.CheckOptions{FS: fs})
+	report, err := check.Dirs(context.Background(), dirs, check.Options{FS: fs})
 	return report.Findings, err
 }
 
@@ -170,9 +170,9 @@ func (s *Subject) Run(faults ...Fault) (*Result, error) {
 		tree = next
 	}
 	j := newJudgement(r.Scope, s.truth)
-	findings, err := check(tree, s.Dirs)
+	findings, err := checkTree(tree, s.Dirs)
 	if err != nil {
-		findings = append(findings, offline.Finding{File: tree.Names()[0], Message: err.Error()})
+		findings = append(findings, check.Finding{File: tree.Names()[0], Message: err.Error()})
 	}
 	for _, f := range findings {
 		if !s.findings[f.String()] {
@@ -292,12 +292,12 @@ func samePartition(p topic.Partition, a, b *Tree) bool {
 
 // alarmed objects to damage that check finds where no fault was made: in what the broker wrote.
 func (s *Subject) alarmed(j *judgement, r *Result, clean *Tree) error {
-	findings, err := check(clean, s.Dirs)
+	findings, err := checkTree(clean, s.Dirs)
 	if err != nil {
 		return err
 	}
 	for _, f := range findings {
-		if f.Severity == offline.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) && !r.Scope.speaksOf(f) {
+		if f.Severity == check.Damage && !s.findings[f.String()] && !r.Fault.near(f.File) && !r.Scope.speaksOf(f) {
 			if o := (Objection{Alarm, f.String()}); !slices.Contains(s.alarms, o) {
 				j.object(Alarm, "%v", f)
 			}
@@ -307,7 +307,7 @@ func (s *Subject) alarmed(j *judgement, r *Result, clean *Tree) error {
 }
 
 // speaksOf reports whether a finding is about a partition that is touched, or longer than it was.
-func (s *Scope) speaksOf(f offline.Finding) bool {
+func (s *Scope) speaksOf(f check.Finding) bool {
 	for _, list := range []map[topic.Partition]bool{s.Touched, s.Longer, s.Apart} {
 		for p, is := range list {
 			if is && (strings.Contains(f.Message, p.String()) || strings.Contains(f.File, p.String())) {
