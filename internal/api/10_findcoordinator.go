@@ -6,7 +6,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
@@ -71,7 +70,7 @@ func (s *Server) findGroupCoordinator(ctx context.Context, kind int8, key string
 	if offsets == nil {
 		return nil, kerr.CoordinatorNotAvailable
 	}
-	p := offsets.Partitions[coordinator.PartitionFor(key, int32(len(offsets.Partitions)))]
+	p := offsets.Partitions[topic.PartitionFor(key, int32(len(offsets.Partitions)))]
 	b := s.Metadata().Broker(p.Leader)
 	if b == nil || b.Fenced {
 		return nil, kerr.CoordinatorNotAvailable

@@ -105,7 +105,7 @@ func (c *Coordinator) partitionOf(group string) (int32, error) {
 	if count <= 0 {
 		return 0, errCoordinatorMissing
 	}
-	return coordinator.PartitionFor(group, count), nil
+	return topic.PartitionFor(group, count), nil
 }
 
 // partitionOfMembers is partitionOf for what needs a group with a name, as members do.

@@ -145,7 +145,7 @@ func (s *surrounding) tell(partitions []*partition) {
 			continue
 		}
 		p.known = known{
-			leaderEpoch: s.topics.leaderEpoch(name), nodeID: s.meta.NodeID,
+			leaderEpoch: s.topics.leaderEpoch(name), spread: s.topics.coordinatorPartitions(name.Topic), nodeID: s.meta.NodeID,
 			recoveryPoint: get(checkpoint.RecoveryPoints, name), highWatermark: get(checkpoint.HighWatermarks, name),
 			logStart: get(checkpoint.LogStartOffsets, name), cleaned: get(checkpoint.CleanerOffsets, name),
 			around: s.isDir, clean: s.clean, listed: s.lists(name), kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],

@@ -64,6 +64,7 @@ type known struct {
 	aside     bool      // no live partition: deleted, put aside or on its way
 
 	leaderEpoch int32 // in the metadata log
+	spread      int32 // partitions of a coordinator's topic, 0 if it is none
 	nodeID      int32 // of the broker
 }
 

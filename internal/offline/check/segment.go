@@ -32,7 +32,8 @@ type segmentCheck struct {
 	sawMessages bool // a batch of format v0
 	sawTimes    bool // a batch that can have a timestamp
 	holes       []hole
-	growths     int // how often the file was found to be longer
+	growths     int  // how often the file was found to be longer
+	misplaced   bool // see checkPlace
 }
 
 // A hole is a stretch of the file that has no good batch.
@@ -187,6 +188,7 @@ func (s *segmentCheck) good(sp files.Span) {
 	s.txns.batch(s, b, in)
 	s.producers.batch(s, b, in)
 	s.noteSnapshotTime(b)
+	s.checkPlace(sp.Position, b)
 }
 
 // What inspect learns of a batch.

@@ -1,4 +1,4 @@
-package coordinator
+package topic
 
 import "unicode/utf16"
 
