@@ -1,4 +1,4 @@
-package offline
+package check
 
 import (
 	"encoding/binary"
@@ -40,12 +40,12 @@ func (s *segmentCheck) checkPlace(position int64, b record.Batch) {
 // coordinatorID is what the key of a record of a coordinator begins with behind its version: the group, or
 // the transactional id.
 func coordinatorID(key []byte) (string, bool) {
-	_, rest, err := cutVersion(key)
-	if err != nil || len(rest) < 2 {
+	const version, length = 2, 2
+	if len(key) < version+length {
 		return "", false
 	}
-	size := int(binary.BigEndian.Uint16(rest))
-	if rest = rest[2:]; size > len(rest) {
+	size, rest := int(binary.BigEndian.Uint16(key[version:])), key[version+length:]
+	if size > len(rest) {
 		return "", false
 	}
 	return string(rest[:size]), true

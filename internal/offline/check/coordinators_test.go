@@ -1,10 +1,11 @@
-package offline
+package check
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -27,9 +28,9 @@ func TestCheckCoordinatorPlaces(t *testing.T) {
 		if err := b.Append(record.Record{Key: []byte(key)}); err != nil {
 			t.Fatal(err)
 		}
-		mustWrite(t, x.mem, "/data/"+name+"-1/"+log0, b.Build())
+		offlinetest.MustWrite(t, x.Mem, "/data/"+name+"-1/"+offlinetest.Log0, b.Build())
 		var got []string
-		for _, f := range mustCheck(t, readOnly{x.mem}, "/data").Findings {
+		for _, f := range mustCheck(t, offlinetest.ReadOnly{FS: x.Mem}, "/data").Findings {
 			if strings.Contains(f.Message, "belongs to") {
 				got = append(got, f.String())
 			}
