@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gregor-kafka/gregor/internal/human"
 	"github.com/gregor-kafka/gregor/internal/offline/check"
 )
 
@@ -89,8 +90,8 @@ func showReport(out io.Writer, r *check.Report, asJSON, quiet bool) error {
 		}
 	}
 	if !asJSON {
-		fmt.Fprintf(&b, "%d partitions, %s in %s (%s/s): %d damaged places, %d notes\n", r.Partitions, bytesText(r.Bytes),
-			r.Elapsed.Round(time.Millisecond), bytesText(int64(float64(r.Bytes)/max(r.Elapsed.Seconds(), 1e-9))), r.Damaged(), notes)
+		fmt.Fprintf(&b, "%d partitions, %s in %s (%s/s): %d damaged places, %d notes\n", r.Partitions, human.Bytes(r.Bytes),
+			r.Elapsed.Round(time.Millisecond), human.Bytes(int64(float64(r.Bytes)/max(r.Elapsed.Seconds(), 1e-9))), r.Damaged(), notes)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -99,19 +100,5 @@ func showReport(out io.Writer, r *check.Report, asJSON, quiet bool) error {
 // showProgress rewrites one line of a terminal.
 func showProgress(out io.Writer, p check.Progress) {
 	fmt.Fprintf(out, "\r%3d%%  %s of %s, %d partitions done, %s/s, %s left\x1b[K", p.Done*100/max(p.Total, 1),
-		bytesText(p.Done), bytesText(p.Total), p.Partitions, bytesText(int64(p.Rate())), p.Left().Round(time.Second))
-}
-
-// bytesText is a number of bytes for people.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v /= 1024
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
+		human.Bytes(p.Done), human.Bytes(p.Total), p.Partitions, human.Bytes(int64(p.Rate())), p.Left().Round(time.Second))
 }

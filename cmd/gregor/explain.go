@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/web"
+	"github.com/gregor-kafka/gregor/internal/web/explain"
 )
 
 // brokerPlace says where a running broker is asked: by the socket in its data directory, or, where
@@ -117,12 +117,12 @@ func cleanNamed(cmd *cobra.Command, c *web.Client, name string, roll, asJSON boo
 }
 
 // progressTo shows progress in one line of a terminal, and nothing elsewhere.
-func progressTo(w io.Writer, name string) func(cleaner.ProgressReport) {
+func progressTo(w io.Writer, name string) func(explain.Progress) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	return func(r cleaner.ProgressReport) { fmt.Fprintf(w, "\r\x1b[K%s  %s\r", name, r.Text()) }
+	return func(r explain.Progress) { fmt.Fprintf(w, "\r\x1b[K%s  %s\r", name, r.Text()) }
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -12,7 +12,7 @@ const module = "github.com/gregor-kafka/gregor"
 // layers only, never one beside or above it. What lies in a directory below a listed
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
-	{"internal/uuid", "internal/topic", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
+	{"internal/uuid", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
 	{"segment", "internal/logtest"}, // only tests import logtest

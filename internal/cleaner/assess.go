@@ -21,20 +21,20 @@ type stretch struct {
 	first             func() (int64, error) // of the first batch; 0 or less, or MaxInt64: none
 }
 
-// A limit says what keeps a cleaning from going further.
-type limit string
+// A Limit says what keeps a cleaning from going further.
+type Limit string
 
 const (
-	limitActive        limit = "active segment"
-	limitTransaction   limit = "open transaction"
-	limitHighWatermark limit = "high watermark"
-	limitMinLag        limit = "min.compaction.lag.ms"
+	LimitActive        Limit = "active segment"
+	LimitTransaction   Limit = "open transaction"
+	LimitHighWatermark Limit = "high watermark"
+	LimitMinLag        Limit = "min.compaction.lag.ms"
 )
 
 // An assessment says what a cleaning of a log would do, and whether it is time for it.
 type assessment struct {
 	firstDirty, firstUncleanable int64
-	limit                        limit // why firstUncleanable is no later
+	limit                        Limit // why firstUncleanable is no later
 	corrected                    bool  // the checkpoint is outside the log, and firstDirty the log start
 
 	cleanBytes     int64 // below firstDirty
@@ -86,11 +86,11 @@ func assess(s *shape, checkpoint int64, c *commitlog.Config, now time.Time) (ass
 func (a *assessment) setLimit(s *shape, c *commitlog.Config, now time.Time) error {
 	sealed, active := s.sealed(), s.active()
 	offset := active.base
-	a.limit = limitActive
+	a.limit = LimitActive
 	if s.lastStable < offset {
-		offset, a.limit = s.lastStable, limitTransaction
+		offset, a.limit = s.lastStable, LimitTransaction
 		if s.lastStable == s.highWatermark {
-			a.limit = limitHighWatermark
+			a.limit = LimitHighWatermark
 		}
 	}
 	young, err := firstYoung(sealed, a.firstDirty, c.MinCompactionLagMs, now)
@@ -98,7 +98,7 @@ func (a *assessment) setLimit(s *shape, c *commitlog.Config, now time.Time) erro
 		return err
 	}
 	if young < offset {
-		offset, a.limit = young, limitMinLag
+		offset, a.limit = young, LimitMinLag
 	}
 	offset = max(offset, a.firstDirty)
 	a.firstUncleanable = active.base

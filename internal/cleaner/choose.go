@@ -103,7 +103,7 @@ func (a *assessment) skip(s *shape) Skip {
 		return ""
 	case a.cleanableBytes > 0:
 		return SkipRatio
-	case a.limit != limitActive && a.firstDirty < s.active().base:
+	case a.limit != LimitActive && a.firstDirty < s.active().base:
 		return SkipHeld
 	}
 	return SkipNothing

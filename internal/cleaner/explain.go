@@ -13,94 +13,94 @@ import (
 
 // A Report explains the cleaning of a topic: why records are kept and what will go.
 type Report struct {
-	Topic      string            `json:"topic"`
-	Partitions []PartitionReport `json:"partitions"`
-	Cleaner    Overview          `json:"cleaner"`
+	Topic      string
+	Partitions []PartitionReport
+	Cleaner    Overview
 }
 
 // An Overview is what all topics share.
 type Overview struct {
-	Enabled bool `json:"enabled"`
-	Threads int  `json:"threads"`
+	Enabled bool
+	Threads int
 	// Running are the cleanings under way, forced ones included.
-	Running []RunningReport `json:"running,omitempty"`
+	Running []RunningReport
 	// Next is what a free thread would clean now; nil for nothing.
-	Next      *NextReport  `json:"next,omitempty"`
-	BackoffMs int64        `json:"backoffMs"`
-	Skipped   map[Skip]int `json:"skipped,omitempty"` // compacted logs that are not due
+	Next      *NextReport
+	BackoffMs int64
+	Skipped   map[Skip]int // compacted logs that are not due
 }
 
 // A RunningReport is a cleaning under way.
 type RunningReport struct {
-	Partition string         `json:"partition"`
-	Progress  ProgressReport `json:"progress"`
+	Partition string
+	Progress  ProgressReport
 }
 
 // A NextReport is the log that is cleaned next.
 type NextReport struct {
-	Partition  string  `json:"partition"`
-	DirtyRatio float64 `json:"dirtyRatio"`
-	Overdue    bool    `json:"overdue"` // max.compaction.lag.ms is exceeded
+	Partition  string
+	DirtyRatio float64
+	Overdue    bool // max.compaction.lag.ms is exceeded
 }
 
 // A PartitionReport explains one partition. Sizes are of .log files.
 type PartitionReport struct {
-	Partition int32  `json:"partition"`
-	Directory string `json:"directory"`
-	Compacted bool   `json:"compacted"`
-	Deleted   bool   `json:"retention"` // cleanup.policy has delete
-	State     string `json:"state"`     // idle, cleaning, deleting, aborted or paused
+	Partition int32
+	Directory string
+	Compacted bool
+	Deleted   bool   // cleanup.policy has delete
+	State     string // idle, cleaning, deleting, aborted or paused
 
-	Segments       int   `json:"segments"`
-	Bytes          int64 `json:"bytes"`
-	CleanBytes     int64 `json:"cleanBytes"`     // below the first dirty offset
-	CleanableBytes int64 `json:"cleanableBytes"` // dirty, and a cleaning would go through it
-	HeldBytes      int64 `json:"heldBytes"`      // dirty, and may not be touched yet
+	Segments       int
+	Bytes          int64
+	CleanBytes     int64 // below the first dirty offset
+	CleanableBytes int64 // dirty, and a cleaning would go through it
+	HeldBytes      int64 // dirty, and may not be touched yet
 
-	DirtyRatio    float64 `json:"dirtyRatio"`
-	MinDirtyRatio float64 `json:"minDirtyRatio"`
-	MissingBytes  int64   `json:"missingBytes"` // to become cleanable before the ratio is reached
-	Due           bool    `json:"due"`
-	Skip          Skip    `json:"skip,omitempty"` // why it is not due
-	Uncleanable   string  `json:"uncleanable,omitempty"`
+	DirtyRatio    float64
+	MinDirtyRatio float64
+	MissingBytes  int64 // to become cleanable before the ratio is reached
+	Due           bool
+	Skip          Skip // why it is not due
+	Uncleanable   string
 
 	// OverdueAt is when max.compaction.lag.ms makes the log due, whatever its ratio.
-	OverdueAt *time.Time `json:"overdueAt,omitempty"`
+	OverdueAt *time.Time
 
-	LogStart         int64 `json:"logStart"`
-	FirstDirty       int64 `json:"firstDirty"`
-	FirstUncleanable int64 `json:"firstUncleanable"`
-	LastStable       int64 `json:"lastStable"`
-	HighWatermark    int64 `json:"highWatermark"`
-	End              int64 `json:"end"`
+	LogStart         int64
+	FirstDirty       int64
+	FirstUncleanable int64
+	LastStable       int64
+	HighWatermark    int64
+	End              int64
 
 	// Limit is what keeps cleaning from going beyond FirstUncleanable.
-	Limit       string           `json:"limit,omitempty"`
-	Transaction *OpenTransaction `json:"transaction,omitempty"`
+	Limit       Limit
+	Transaction *OpenTransaction
 	// YoungUntil is when min.compaction.lag.ms lets go of the segment at FirstUncleanable.
-	YoungUntil *time.Time `json:"youngUntil,omitempty"`
+	YoungUntil *time.Time
 
 	// Undecided are transactions whose end is lost in damage.
-	Undecided []UndecidedTxn `json:"undecided,omitempty"`
+	Undecided []UndecidedTxn
 
-	Progress *ProgressReport `json:"progress,omitempty"`
-	Last     *Outcome        `json:"last,omitempty"` // since the broker started
+	Progress *ProgressReport
+	Last     *Outcome // since the broker started
 }
 
 // An UndecidedTxn is a transaction that may have been committed or aborted.
 type UndecidedTxn struct {
-	ProducerID  int64 `json:"producerId"`
-	FirstOffset int64 `json:"firstOffset"`
-	EndOffset   int64 `json:"endOffset"` // behind its last record
+	ProducerID  int64
+	FirstOffset int64
+	EndOffset   int64 // behind its last record
 }
 
 // An OpenTransaction holds back the last stable offset.
 type OpenTransaction struct {
-	ProducerID    int64     `json:"producerId"`
-	ProducerEpoch int16     `json:"producerEpoch"`
-	FirstOffset   int64     `json:"firstOffset"`
-	Since         time.Time `json:"since"`     // of its first batch, by the producer's clock
-	LastWrite     time.Time `json:"lastWrite"` // of its last batch
+	ProducerID    int64
+	ProducerEpoch int16
+	FirstOffset   int64
+	Since         time.Time // of its first batch, by the producer's clock
+	LastWrite     time.Time // of its last batch
 }
 
 // Explain reports on the partitions of a topic that are here.
@@ -163,7 +163,7 @@ func (m *Manager) explain(l *commitlog.Log, dir string, now time.Time) (*Partiti
 	}
 	r.CleanBytes, r.CleanableBytes, r.HeldBytes = a.cleanBytes, a.cleanableBytes, a.heldBytes
 	r.DirtyRatio, r.MinDirtyRatio, r.MissingBytes = a.ratio, config.MinCleanableRatio, a.missingBytes(config.MinCleanableRatio)
-	r.FirstDirty, r.FirstUncleanable, r.Limit = a.firstDirty, a.firstUncleanable, string(a.limit)
+	r.FirstDirty, r.FirstUncleanable, r.Limit = a.firstDirty, a.firstUncleanable, a.limit
 	r.Due, r.Skip = a.eligible, a.skip(s)
 	if !a.mustFrom.IsZero() {
 		r.OverdueAt = &a.mustFrom
@@ -203,7 +203,7 @@ func (m *Manager) explainState(r *PartitionReport, p topic.Partition, dir string
 // explainLimit says who holds back the first uncleanable offset.
 func (r *PartitionReport) explainLimit(l *commitlog.Log, s *shape, a *assessment, c *commitlog.Config) error {
 	switch a.limit {
-	case limitTransaction:
+	case LimitTransaction:
 		for _, p := range l.Producers() {
 			if p.TxnStartOffset != s.lastStable {
 				continue
@@ -214,7 +214,7 @@ func (r *PartitionReport) explainLimit(l *commitlog.Log, s *shape, a *assessment
 			r.Transaction.Since = since
 			return err
 		}
-	case limitMinLag:
+	case LimitMinLag:
 		for _, seg := range s.sealed() {
 			if seg.base == a.firstUncleanable {
 				largest, err := seg.largest()

@@ -1,10 +1,8 @@
 package cleaner
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,27 +14,42 @@ import (
 	"github.com/gregor-kafka/gregor/record"
 )
 
-// explained is the text of a report without the first line, which has sizes of files.
-func explained(t *testing.T, m *Manager, name string) string {
+// explained is the report on the only partition of a topic.
+func explained(t *testing.T, m *Manager, name string) PartitionReport {
 	t.Helper()
 	r, err := m.Explain(name)
 	must(t, err)
-	encoded, err := json.Marshal(r) // what the broker sends and the command shows
-	must(t, err)
-	var sent Report
-	must(t, json.Unmarshal(encoded, &sent))
-	var b strings.Builder
-	must(t, sent.WriteText(&b, time.Now()))
-	return b.String()
+	if len(r.Partitions) != 1 {
+		t.Fatalf("%s has %d partitions", name, len(r.Partitions))
+	}
+	return r.Partitions[0]
 }
 
-func wantLine(t *testing.T, text string, lines ...string) {
-	t.Helper()
-	for _, want := range lines {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("no line %q in\n%s", want, text)
-		}
+// held says what is held back, by whom and until when.
+func held(p PartitionReport) string {
+	s := fmt.Sprintf("%d B from %d on: %s", p.HeldBytes, p.FirstUncleanable, p.Limit)
+	if x := p.Transaction; x != nil {
+		s += fmt.Sprintf(" of %d (epoch %d) at %d since %s", x.ProducerID, x.ProducerEpoch, x.FirstOffset, x.Since.UTC().Format(time.RFC3339))
 	}
+	if p.YoungUntil != nil {
+		s += " until " + p.YoungUntil.UTC().Format(time.RFC3339)
+	}
+	return s
+}
+
+// next says whether a log is due.
+func next(p PartitionReport) string {
+	s := p.State
+	if p.Due {
+		s += ", due"
+	}
+	if p.Skip != "" {
+		s += ", " + string(p.Skip)
+	}
+	if p.OverdueAt != nil {
+		s += ", overdue at " + p.OverdueAt.UTC().Format(time.RFC3339)
+	}
+	return s
 }
 
 // Who holds back what may not be cleaned.
@@ -53,40 +66,51 @@ func TestExplainWhoHoldsBack(t *testing.T) {
 			record.Record{Timestamp: time.Now().UnixMilli(), Key: []byte("k"), Value: []byte("v")})
 		time.Sleep(90 * time.Minute)
 		s.fill(l, 2, 1)
-		wantLine(t, explained(t, m, "transaction"),
-			"  held back  402 B from offset 2 on: last stable offset 2, by a transaction of producer 4000 (epoch 3) open since 2000-01-01T00:00:00Z (1h30m ago)",
-			"  dirty      332 B that a cleaning may go through, offsets 0 to 2",
-			"  next       due, cleaned as soon as a thread is free")
+		f := func(p PartitionReport, wantHeld, wantNext string) {
+			t.Helper()
+			if held(p) != wantHeld || next(p) != wantNext {
+				t.Errorf("got %q, %q, want %q, %q", held(p), next(p), wantHeld, wantNext)
+			}
+		}
+		p := explained(t, m, "transaction")
+		f(p, "402 B from 2 on: open transaction of 4000 (epoch 3) at 2 since 2000-01-01T00:00:00Z", "idle, due")
+		if p.CleanableBytes != 332 || p.FirstDirty != 0 || p.LastStable != 2 {
+			t.Errorf("got %+v", p)
+		}
 
 		l = s.add("/a", partition("replicas"), config)
 		s.fill(l, 2, 1)
 		s.fill(l, 2, 1)
 		l.SetHighWatermark(1)
-		wantLine(t, explained(t, m, "replicas"),
-			"  held back  664 B from offset 0 on: high watermark 1, replicas are behind",
-			"  next       not due: what is dirty is held back")
+		p = explained(t, m, "replicas")
+		f(p, "664 B from 0 on: high watermark", "idle, what is dirty is held back")
+		if p.HighWatermark != 1 {
+			t.Errorf("high watermark %d, want 1", p.HighWatermark)
+		}
 
 		config.MinCompactionLagMs = time.Hour.Milliseconds()
 		l = s.add("/a", partition("young"), config)
 		s.fill(l, 2, 1)
 		time.Sleep(10 * time.Minute)
-		wantLine(t, explained(t, m, "young"), "  held back  332 B from offset 0 on: min.compaction.lag.ms, over in 50m0s")
+		f(explained(t, m, "young"), "332 B from 0 on: min.compaction.lag.ms until 2000-01-01T02:30:00Z", "idle, what is dirty is held back")
 
 		config.MinCompactionLagMs, config.MaxCompactionLagMs = 0, 2*time.Hour.Milliseconds()
 		l = s.add("/a", partition("late"), config)
 		s.fill(l, 2, 2)
 		s.fill(l, 2, 1)
 		must(t, m.checkpoints.set("/a", map[topic.Partition]int64{partition("late"): 4}))
-		wantLine(t, explained(t, m, "late"),
-			"  ratio      0.33 dirty, limit 0.50 (min.cleanable.dirty.ratio): 333 B more to go",
-			"  next       not due: dirty ratio not above min.cleanable.dirty.ratio; due anyway in 2h0m (max.compaction.lag.ms)",
-			"cleaner  off (log.cleaner.threads=0): nothing is compacted, and compacted topics have no retention")
+		const late = "0 B from 6 on: active segment"
+		f(explained(t, m, "late"), late, "idle, dirty ratio not above min.cleanable.dirty.ratio, overdue at 2000-01-01T03:40:00Z")
 
 		m.Pause(partition("late"))
-		wantLine(t, explained(t, m, "late"), "  next       paused: the log is being moved, truncated or deleted")
+		f(explained(t, m, "late"), late, "paused, something is under way or it is paused, overdue at 2000-01-01T03:40:00Z")
 		m.Resume(partition("late"))
 		m.failed(partition("late"), l, "/a", fmt.Errorf("segment 0: %w", record.ErrCorrupt))
-		wantLine(t, explained(t, m, "late"), "  next       uncleanable until the next start or a forced clean: segment 0: corrupt")
+		p = explained(t, m, "late")
+		f(p, late, "idle, uncleanable, overdue at 2000-01-01T03:40:00Z")
+		if p.Uncleanable != "segment 0: corrupt" {
+			t.Errorf("got %q", p.Uncleanable)
+		}
 
 		if _, err := m.Explain("nothing"); !errors.Is(err, ErrUnknownPartition) {
 			t.Errorf("got %v", err)
@@ -102,23 +126,25 @@ func TestExplainRatio(t *testing.T) {
 		c := compacted()
 		c.MinCleanableRatio = 0.5
 		l := s.add("/a", orders0, c)
-		f := func(want string) {
+		f := func(ratio, limit float64, missing int64) {
 			t.Helper()
-			wantLine(t, explained(t, m, "orders"), "  ratio      "+want)
+			if p := explained(t, m, "orders"); p.DirtyRatio != ratio || p.MinDirtyRatio != limit || p.MissingBytes != missing {
+				t.Errorf("%v dirty, limit %v, %d more to go; want %v, %v, %d", p.DirtyRatio, p.MinDirtyRatio, p.MissingBytes, ratio, limit, missing)
+			}
 		}
-		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		f(0, 0.5, 1)
 		s.append(l, "k", "v") // active, so that it is held back
-		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		f(0, 0.5, 1)
 		must(t, l.Roll())
-		f("1.00 dirty, limit 0.50 (min.cleanable.dirty.ratio)")
+		f(1, 0.5, 0)
 		must(t, m.checkpoints.set("/a", map[topic.Partition]int64{orders0: 1}))
-		f("0.00 dirty, limit 0.50 (min.cleanable.dirty.ratio): 71 B more to go")
+		f(0, 0.5, 71)
 		c.MinCleanableRatio = 0
 		l.SetConfig(c)
-		f("0.00 dirty, limit 0.00 (min.cleanable.dirty.ratio): the next segment that is not held back is enough")
+		f(0, 0, 1)
 		c.MinCleanableRatio = 1
 		l.SetConfig(c)
-		f("0.00 dirty, limit 1.00 (min.cleanable.dirty.ratio)")
+		f(0, 1, 0)
 	})
 }
 
@@ -127,21 +153,23 @@ func TestExplainProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, m := slowCleaning(t)
 		time.Sleep(time.Second)
-		text := explained(t, m, "orders")
-		wantLine(t, text, "  next       cleaning")
-		if !strings.Contains(text, "  running    map, ") || !strings.Contains(text, "cleaner  1 threads, 1 at work, nothing else is due") {
-			t.Errorf("got\n%s", text)
+		r, err := m.Explain("orders")
+		must(t, err)
+		if p := r.Partitions[0]; p.State != "cleaning" || p.Progress == nil || p.Progress.Phase != "map" {
+			t.Errorf("got %+v", p)
+		}
+		if c := r.Cleaner; c.Threads != 1 || len(c.Running) != 1 || c.Next != nil {
+			t.Errorf("got %+v", c)
 		}
 		stats := m.Stats()
 		if got := stats.Threads[0]; got.Partition != "orders-0" || !got.Alive || got.Progress.ReadTotal != l.Size() {
 			t.Errorf("thread: %+v", got)
 		}
 		time.Sleep(time.Hour)
-		text = explained(t, m, "orders")
-		if !strings.Contains(text, "offsets 0 to 100 cleaned in ") {
-			t.Errorf("got\n%s", text)
+		last := explained(t, m, "orders").Last
+		if last == nil || last.FirstDirty != 0 || last.EndOffset != 100 || last.RecordsKept != 10 || last.Removed != (Removed{Superseded: 90}) {
+			t.Errorf("got %+v", last)
 		}
-		wantLine(t, text, "             10 records kept; removed: 90 superseded by later ones")
 		if got := m.Stats(); got.MaxCleanTime < time.Second || got.MaxUtilization <= 0 || got.MaxDirtyRatio != 0 || got.Skipped[SkipNothing] != 1 {
 			t.Errorf("stats: %+v", got)
 		}
@@ -167,30 +195,9 @@ func TestProgressReport(t *testing.T) {
 	want := ProgressReport{Phase: "rewrite", MapBytes: 40, MapTotal: 40, ReadBytes: 60, ReadTotal: 400, WrittenBytes: 20, Records: 3,
 		ElapsedMs: 2000, BytesPerSecond: 50, RemainingMs: 6800}
 	f(2*time.Second, want)
-	if got, text := want.Done(), want.Text(); got < 0.22 || got > 0.23 || text != "rewrite, 23% after 2s, 50 B/s, 7s left" {
-		t.Errorf("done %v, %q", got, text)
+	if got := want.Done(); got < 0.22 || got > 0.23 {
+		t.Errorf("done %v", got)
 	}
-}
-
-func TestWords(t *testing.T) {
-	f := func(got, want string) {
-		t.Helper()
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	f(bytesText(0), "0 B")
-	f(bytesText(1023), "1023 B")
-	f(bytesText(1024), "1.0 KiB")
-	f(bytesText(1536<<20), "1.5 GiB")
-	f(durationText(-1), "0s")
-	f(durationText(1500*time.Microsecond), "2ms")
-	f(durationText(90*time.Second), "1m30s")
-	f(durationText(25*time.Hour+30*time.Minute), "1d1h")
-	f(agoText(-time.Second), "in the future")
-	r := Removed{1, 2, 3, 4, 5}
-	f(r.text(), "1 superseded by later ones, 2 tombstones older than delete.retention.ms, 3 of aborted transactions, 4 without key, 5 transaction markers")
-	f((&Removed{}).text(), "none")
 }
 
 // KAFKA-13194: the high watermark lies in a sealed segment. Nothing at or above it is cleaned, and

@@ -11,37 +11,37 @@ import (
 // An Outcome says how a cleaning ended, or several of one log, one behind the other, that
 // somebody asked for. It does not change.
 type Outcome struct {
-	Partition string    `json:"partition"`
-	Started   time.Time `json:"started"`
-	TookMs    int64     `json:"tookMs"`
-	Rounds    int       `json:"rounds"`
-	Forced    bool      `json:"forced,omitempty"`
-	Error     string    `json:"error,omitempty"`
+	Partition string
+	Started   time.Time
+	TookMs    int64
+	Rounds    int
+	Forced    bool
+	Error     string
 
-	FirstDirty  int64   `json:"firstDirty"` // offsets [FirstDirty, EndOffset) are clean now
-	EndOffset   int64   `json:"endOffset"`
-	BytesBefore int64   `json:"bytesBefore"` // of the whole log
-	BytesAfter  int64   `json:"bytesAfter"`
-	Rate        float64 `json:"bytesPerSecond"` // read and written
+	FirstDirty  int64 // offsets [FirstDirty, EndOffset) are clean now
+	EndOffset   int64
+	BytesBefore int64 // of the whole log
+	BytesAfter  int64
+	Rate        float64 // read and written
 
-	BytesRead      int64   `json:"bytesRead"` // in both phases
-	BytesWritten   int64   `json:"bytesWritten"`
-	RecordsRead    int64   `json:"recordsRead"`
-	RecordsKept    int64   `json:"recordsKept"`
-	MapKeys        int64   `json:"mapKeys"`
-	MapUtilization float64 `json:"mapUtilization"`
-	Damaged        int     `json:"damagedSegments,omitempty"`
+	BytesRead      int64 // in both phases
+	BytesWritten   int64
+	RecordsRead    int64
+	RecordsKept    int64
+	MapKeys        int64
+	MapUtilization float64
+	Damaged        int
 
-	Removed Removed `json:"removed"`
+	Removed Removed
 }
 
 // Removed counts records that went, by reason.
 type Removed struct {
-	Superseded int64 `json:"superseded"` // a later record has the same key
-	Tombstones int64 `json:"tombstones"` // older than delete.retention.ms
-	Aborted    int64 `json:"aborted"`    // of aborted transactions
-	Keyless    int64 `json:"keyless"`
-	Markers    int64 `json:"markers"` // of transactions that have no records left
+	Superseded int64 // a later record has the same key
+	Tombstones int64 // older than delete.retention.ms
+	Aborted    int64 // of aborted transactions
+	Keyless    int64
+	Markers    int64 // of transactions that have no records left
 }
 
 func (r *Removed) add(o Removed) {

@@ -16,17 +16,17 @@ type Progress struct {
 
 // A ProgressReport is a Progress at one moment, with what is to be expected.
 type ProgressReport struct {
-	Phase          string  `json:"phase"` // map or rewrite
-	MapBytes       int64   `json:"mapBytes"`
-	MapTotal       int64   `json:"mapTotalBytes"`
-	ReadBytes      int64   `json:"readBytes"`
-	ReadTotal      int64   `json:"readTotalBytes"`
-	WrittenBytes   int64   `json:"writtenBytes"`
-	Records        int64   `json:"records"`
-	ElapsedMs      int64   `json:"elapsedMs"`
-	BytesPerSecond float64 `json:"bytesPerSecond"` // read, in both phases
-	RemainingMs    int64   `json:"remainingMs"`    // -1: not known yet
-	Forced         bool    `json:"forced,omitempty"`
+	Phase          string // map or rewrite
+	MapBytes       int64
+	MapTotal       int64
+	ReadBytes      int64
+	ReadTotal      int64
+	WrittenBytes   int64
+	Records        int64
+	ElapsedMs      int64
+	BytesPerSecond float64 // read, in both phases
+	RemainingMs    int64   // -1: not known yet
+	Forced         bool
 }
 
 // report is a function of the counts, the plan and the time. If the map runs full it promises

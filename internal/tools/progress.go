@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
+
+	"github.com/gregor-kafka/gregor/internal/human"
 )
 
 // progressInterval is how often a terminal gets a new progress line.
@@ -69,21 +71,6 @@ func (p *Progress) run() {
 func (p *Progress) line(elapsed time.Duration) string {
 	records, bytes := p.records.Load(), p.bytes.Load()
 	seconds := max(elapsed.Seconds(), 0.001)
-	return fmt.Sprintf("%s %d records, %s, %.0f records/s, %s/s   ", p.verb, records, Bytes(bytes),
-		float64(records)/seconds, Bytes(int64(float64(bytes)/seconds)))
-}
-
-// Bytes writes a size for people: 999 B, 1.5 KiB, 2.0 GiB.
-func Bytes(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n), ""
-	for _, unit = range []string{"KiB", "MiB", "GiB", "TiB"} {
-		v /= 1024
-		if v < 1024 {
-			break
-		}
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
+	return fmt.Sprintf("%s %d records, %s, %.0f records/s, %s/s   ", p.verb, records, human.Bytes(bytes),
+		float64(records)/seconds, human.Bytes(int64(float64(bytes)/seconds)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/web/explain"
 )
 
 // A CleanRequest asks for the cleaning of a partition now.
@@ -17,12 +18,12 @@ type CleanRequest struct {
 
 // HandleCompaction adds what `gregor explain` and `gregor topics clean` ask for:
 //
-//	GET  /explain/TOPIC   cleaner.Report
-//	POST /clean           CleanRequest; cleaner.Outcome when the partition is clean
+//	GET  /explain/TOPIC   explain.Report
+//	POST /clean           CleanRequest; explain.Outcome when the partition is clean
 func (s *Server) HandleCompaction(m *cleaner.Manager) {
 	s.Handle("GET /explain/{topic}", JSON(func(r *http.Request) (any, error) {
 		report, err := m.Explain(r.PathValue("topic"))
-		return report, statusOf(err)
+		return explain.Of(report), statusOf(err)
 	}))
 	s.Handle("POST /clean", JSON(func(r *http.Request) (any, error) {
 		var q CleanRequest
@@ -34,7 +35,7 @@ func (s *Server) HandleCompaction(m *cleaner.Manager) {
 			return nil, err
 		}
 		out, err := m.CleanNow(r.Context(), p, q.Roll)
-		return out, statusOf(err)
+		return explain.OutcomeOf(out), statusOf(err)
 	}))
 }
 

@@ -8,13 +8,13 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/web/explain"
 )
 
 // Explain asks why records of a topic are kept and what will go.
-func (c *Client) Explain(ctx context.Context, topicName string) (*cleaner.Report, error) {
-	var r cleaner.Report
+func (c *Client) Explain(ctx context.Context, topicName string) (*explain.Report, error) {
+	var r explain.Report
 	if err := c.Get(ctx, "/explain/"+url.PathEscape(topicName), &r); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ const progressInterval = 500 * time.Millisecond
 
 // Clean has a partition cleaned now, the active segment too with roll, and returns when it is.
 // progress, if not nil, is told now and then how far it is, from one goroutine.
-func (c *Client) Clean(ctx context.Context, p topic.Partition, roll bool, progress func(cleaner.ProgressReport)) (*cleaner.Outcome, error) {
+func (c *Client) Clean(ctx context.Context, p topic.Partition, roll bool, progress func(explain.Progress)) (*explain.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if progress != nil {
@@ -56,7 +56,7 @@ func (c *Client) Clean(ctx context.Context, p topic.Partition, roll bool, progre
 		}()
 		defer func() { cancel(); <-watching }()
 	}
-	var out cleaner.Outcome
+	var out explain.Outcome
 	if err := c.Post(ctx, "/clean", CleanRequest{p.String(), roll}, &out); err != nil {
 		return nil, fmt.Errorf("%v: %w", p, err)
 	}
@@ -64,7 +64,7 @@ func (c *Client) Clean(ctx context.Context, p topic.Partition, roll bool, progre
 }
 
 // watch tells how far a cleaning is until ctx ends. What cannot be asked is not told.
-func (c *Client) watch(ctx context.Context, p topic.Partition, progress func(cleaner.ProgressReport)) {
+func (c *Client) watch(ctx context.Context, p topic.Partition, progress func(explain.Progress)) {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for {

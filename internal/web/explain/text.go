@@ -1,4 +1,4 @@
-package cleaner
+package explain
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gregor-kafka/gregor/internal/cleaner"
+	"github.com/gregor-kafka/gregor/internal/human"
 )
 
 // WriteText explains a report to a person, as of now.
@@ -20,8 +23,8 @@ func (r *Report) WriteText(w io.Writer, now time.Time) error {
 	return err
 }
 
-func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Time) {
-	fmt.Fprintf(b, "%s-%d  %s in %d segments, in %s\n", topicName, p.Partition, bytesText(p.Bytes), p.Segments, p.Directory)
+func (p *Partition) text(b *strings.Builder, topicName string, now time.Time) {
+	fmt.Fprintf(b, "%s-%d  %s in %d segments, in %s\n", topicName, p.Partition, human.Bytes(p.Bytes), p.Segments, p.Directory)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(b, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -33,9 +36,9 @@ func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Ti
 		line("policy", "not compacted: cleanup.policy does not have compact")
 		return
 	}
-	line("clean", "%s, offsets %d to %d", bytesText(p.CleanBytes), p.LogStart, p.FirstDirty)
-	line("dirty", "%s that a cleaning may go through, offsets %d to %d", bytesText(p.CleanableBytes), p.FirstDirty, max(p.FirstDirty, p.FirstUncleanable))
-	line("held back", "%s from offset %d on: %s", bytesText(p.HeldBytes), p.FirstUncleanable, p.limitText(now))
+	line("clean", "%s, offsets %d to %d", human.Bytes(p.CleanBytes), p.LogStart, p.FirstDirty)
+	line("dirty", "%s that a cleaning may go through, offsets %d to %d", human.Bytes(p.CleanableBytes), p.FirstDirty, max(p.FirstDirty, p.FirstUncleanable))
+	line("held back", "%s from offset %d on: %s", human.Bytes(p.HeldBytes), p.FirstUncleanable, p.limitText(now))
 	line("ratio", "%s", p.ratioText())
 	line("next", "%s", p.nextText(now))
 	if p.Deleted {
@@ -52,34 +55,34 @@ func (p *PartitionReport) text(b *strings.Builder, topicName string, now time.Ti
 }
 
 // limitText says who holds back what is held back.
-func (p *PartitionReport) limitText(now time.Time) string {
+func (p *Partition) limitText(now time.Time) string {
 	switch {
 	case p.Transaction != nil:
 		t := p.Transaction
 		return fmt.Sprintf("last stable offset %d, by a transaction of producer %d (epoch %d) open since %s (%s)",
-			p.LastStable, t.ProducerID, t.ProducerEpoch, t.Since.UTC().Format(time.RFC3339), agoText(now.Sub(t.Since)))
+			p.LastStable, t.ProducerID, t.ProducerEpoch, t.Since.UTC().Format(time.RFC3339), human.Ago(now.Sub(t.Since)))
 	case p.YoungUntil != nil:
-		return fmt.Sprintf("%s, over in %s", p.Limit, durationText(p.YoungUntil.Sub(now)))
-	case p.Limit == string(limitTransaction):
+		return fmt.Sprintf("%s, over in %s", p.Limit, human.Duration(p.YoungUntil.Sub(now)))
+	case p.Limit == cleaner.LimitTransaction:
 		return fmt.Sprintf("last stable offset %d, by a transaction that is not replicated yet", p.LastStable)
-	case p.Limit == string(limitHighWatermark):
+	case p.Limit == cleaner.LimitHighWatermark:
 		return fmt.Sprintf("high watermark %d, replicas are behind", p.HighWatermark)
 	}
 	return "the active segment, which is never cleaned"
 }
 
-func (p *PartitionReport) ratioText() string {
+func (p *Partition) ratioText() string {
 	s := fmt.Sprintf("%.2f dirty, limit %.2f (min.cleanable.dirty.ratio)", p.DirtyRatio, p.MinDirtyRatio)
 	switch {
 	case p.MissingBytes == 1: // nothing is clean, or the limit is 0
 		s += ": the next segment that is not held back is enough"
 	case p.MissingBytes > 1:
-		s += fmt.Sprintf(": %s more to go", bytesText(p.MissingBytes))
+		s += fmt.Sprintf(": %s more to go", human.Bytes(p.MissingBytes))
 	}
 	return s
 }
 
-func (p *PartitionReport) nextText(now time.Time) string {
+func (p *Partition) nextText(now time.Time) string {
 	switch {
 	case p.Uncleanable != "":
 		return "uncleanable until the next start or a forced clean: " + p.Uncleanable
@@ -90,7 +93,7 @@ func (p *PartitionReport) nextText(now time.Time) string {
 	case p.Due:
 		return "due, cleaned as soon as a thread is free"
 	case p.OverdueAt != nil && p.CleanableBytes > 0:
-		return fmt.Sprintf("not due: %s; due anyway in %s (max.compaction.lag.ms)", p.Skip, durationText(p.OverdueAt.Sub(now)))
+		return fmt.Sprintf("not due: %s; due anyway in %s (max.compaction.lag.ms)", p.Skip, human.Duration(p.OverdueAt.Sub(now)))
 	}
 	return "not due: " + string(p.Skip)
 }
@@ -108,7 +111,7 @@ func (o *Overview) text(b *strings.Builder) {
 	if o.Next != nil {
 		fmt.Fprintf(b, ", next is %s (ratio %.2f)\n", o.Next.Partition, o.Next.DirtyRatio)
 	} else {
-		fmt.Fprintf(b, ", nothing else is due (next look within %s)\n", durationText(time.Duration(o.BackoffMs)*time.Millisecond))
+		fmt.Fprintf(b, ", nothing else is due (next look within %s)\n", human.Duration(time.Duration(o.BackoffMs)*time.Millisecond))
 	}
 	for _, r := range o.Running {
 		fmt.Fprintf(b, "  %s  %s\n", r.Partition, r.Progress.Text())
@@ -119,10 +122,10 @@ func (o *Overview) text(b *strings.Builder) {
 }
 
 // Text tells a person how far a cleaning is.
-func (r *ProgressReport) Text() string {
-	s := fmt.Sprintf("%s, %.0f%% after %s, %s/s", r.Phase, 100*r.Done(), durationText(time.Duration(r.ElapsedMs)*time.Millisecond), bytesText(int64(r.BytesPerSecond)))
+func (r *Progress) Text() string {
+	s := fmt.Sprintf("%s, %.0f%% after %s, %s/s", r.Phase, 100*(*cleaner.ProgressReport)(r).Done(), human.Duration(time.Duration(r.ElapsedMs)*time.Millisecond), human.Bytes(int64(r.BytesPerSecond)))
 	if r.RemainingMs >= 0 {
-		s += ", " + durationText(time.Duration(r.RemainingMs)*time.Millisecond) + " left"
+		s += ", " + human.Duration(time.Duration(r.RemainingMs)*time.Millisecond) + " left"
 	}
 	if r.Forced {
 		s += " (asked for)"
@@ -137,13 +140,13 @@ func (o *Outcome) WriteText(w io.Writer) error {
 }
 
 func (o *Outcome) lines() []string {
-	took := durationText(time.Duration(o.TookMs) * time.Millisecond)
+	took := human.Duration(time.Duration(o.TookMs) * time.Millisecond)
 	if o.Error != "" {
 		return []string{fmt.Sprintf("%s: ended after %s: %s", o.Started.UTC().Format(time.RFC3339), took, o.Error)}
 	}
 	lines := []string{
 		fmt.Sprintf("%s: offsets %d to %d cleaned in %s, %s to %s, %s/s", o.Started.UTC().Format(time.RFC3339), o.FirstDirty, o.EndOffset,
-			took, bytesText(o.BytesBefore), bytesText(o.BytesAfter), bytesText(int64(o.Rate))),
+			took, human.Bytes(o.BytesBefore), human.Bytes(o.BytesAfter), human.Bytes(int64(o.Rate))),
 		fmt.Sprintf("%d records kept; removed: %s", o.RecordsKept, o.Removed.text()),
 	}
 	if o.Damaged > 0 {
@@ -168,40 +171,4 @@ func (r *Removed) text() string {
 		return "none"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// bytesText writes a size in the largest unit that leaves a digit in front of the point.
-func bytesText(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	x, i := float64(n)/1024, 0
-	for ; x >= 1024 && i < len(units)-1; i++ {
-		x /= 1024
-	}
-	return fmt.Sprintf("%.1f %s", x, units[i])
-}
-
-func durationText(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	days, rest := d/(24*time.Hour), d%(24*time.Hour)
-	if days == 0 {
-		return fmt.Sprintf("%dh%dm", rest/time.Hour, rest%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%dh", days, rest/time.Hour)
-}
-
-func agoText(d time.Duration) string {
-	if d < 0 {
-		return "in the future"
-	}
-	return durationText(d) + " ago"
 }
