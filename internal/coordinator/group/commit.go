@@ -89,7 +89,6 @@ func (s *Shard) store(r *CommitRequest, values []*offset, first int64) {
 // checkCommit says why the sender may not commit. A member's session is refreshed.
 func (s *Shard) checkCommit(t *coordinator.Turn, r *CommitRequest) error {
 	g := s.groups[r.Group]
-	isMember := r.Generation >= 0 || r.MemberID != "" || r.InstanceID != nil
 	switch {
 	case g == nil && r.Generation < 0:
 		return nil
@@ -97,8 +96,6 @@ func (s *Shard) checkCommit(t *coordinator.Turn, r *CommitRequest) error {
 		return r.NotFound
 	case r.Generation < 0 && g.state == Empty:
 		return nil
-	case !isMember:
-		return errUnknownMember
 	}
 	m, err := g.authenticate(r.MemberID, r.InstanceID)
 	switch {

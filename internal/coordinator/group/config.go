@@ -1,6 +1,9 @@
 package group
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Config holds the settings of the coordinator, named as in server.properties.
 type Config struct {
@@ -19,7 +22,7 @@ func DefaultConfig() Config {
 		MinSessionTimeout:     6 * time.Second,
 		MaxSessionTimeout:     30 * time.Minute,
 		InitialRebalanceDelay: 3 * time.Second,
-		MaxSize:               1<<31 - 1,
+		MaxSize:               math.MaxInt32,
 		OffsetMetadataMax:     4096,
 		OffsetsRetention:      7 * 24 * time.Hour,
 		ExpiryInterval:        10 * time.Minute,

@@ -226,7 +226,7 @@ func (g *group) nextGeneration(nowMs int64) {
 // isSubscribed reports whether a member may be reading the topic. Of a protocol whose
 // metadata we cannot read we do not know better.
 func (g *group) isSubscribed(topic string) bool {
-	if len(g.members) == 0 || !g.isConsumer() {
+	if !g.isConsumer() {
 		return false
 	}
 	for _, m := range g.members {

@@ -40,7 +40,7 @@ func (s *Shard) startInitialDelay(t *coordinator.Turn, g *group) {
 
 // joinDue runs when the time of the join phase is up.
 func (s *Shard) joinDue(t *coordinator.Turn, g *group) {
-	if g.initial.active && g.initial.joined && g.initial.remaining > 0 {
+	if g.initial.active && g.initial.joined { // a delay of what remains may be none, and is due at once
 		delay := min(s.cfg.InitialRebalanceDelay, g.initial.remaining)
 		g.initial.joined = false
 		g.initial.remaining -= delay

@@ -489,7 +489,13 @@ func (w *world) checkInvariants(t testingT) {
 		}
 	}
 	for producer, txn := range w.shard.transactions {
-		for id := range txn {
+		if len(txn) == 0 {
+			t.Errorf("producer %d has a transaction without groups", producer)
+		}
+		for id, offsets := range txn {
+			if len(offsets) == 0 {
+				t.Errorf("producer %d has pending offsets of group %q, which are none", producer, id)
+			}
 			if w.shard.groups[id] == nil {
 				t.Errorf("producer %d has pending offsets of group %q, which does not exist", producer, id)
 			}

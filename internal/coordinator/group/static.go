@@ -19,7 +19,6 @@ func (s *Shard) replaceStatic(t *coordinator.Turn, g *group, m *member, id strin
 		s.rebalanceOrCompleteJoin(t, g, "a static member came back")
 		return
 	}
-	generation := g.generation
 	t.Write([]coordinator.Record{g.record(g.assignments())}, func(t *coordinator.Turn, _ int64, err error) {
 		switch {
 		case g.byID[id] != m: // replaced once more, or gone
@@ -27,8 +26,9 @@ func (s *Shard) replaceStatic(t *coordinator.Turn, g *group, m *member, id strin
 		case err != nil:
 			s.revertStatic(t, g, m, before)
 			reply(joinFailure("", g.appendError(err)))
-		case g.state != Stable || g.generation != generation:
-			// A rebalance has begun: the member takes part in it like the others.
+		case g.state != Stable:
+			// A rebalance has begun, whose assignment would be written behind this: the member takes
+			// part in it like the others.
 			s.awaitJoin(t, g, m, reply)
 		default:
 			reply(g.staticResponse(m, oldLeader, r.CanSkipAssignment))

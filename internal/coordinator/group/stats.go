@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Shards  int // partitions of __consumer_offsets
 	Loading int // of them being read still
-	Groups  [Dead + 1]int
+	Groups  [Dead]int // by state
 	Members int
 	Offsets int // committed ones
 }
