@@ -392,12 +392,8 @@ func (e *edit) changeBroker(id int32, epoch int64, change func(*Broker)) error {
 
 func (e *edit) brokerChange(r *BrokerRegistrationChangeRecord) error {
 	return e.changeBroker(r.BrokerID, r.BrokerEpoch, func(b *Broker) {
-		if r.Fenced != 0 {
-			b.Fenced = r.Fenced > 0 // 1 fences, -1 unfences
-		}
-		if r.InControlledShutdown != 0 {
-			b.InControlledShutdown = r.InControlledShutdown > 0
-		}
+		switchBy(&b.Fenced, r.Fenced)
+		switchBy(&b.InControlledShutdown, r.InControlledShutdown)
 		if len(r.LogDirs) > 0 {
 			b.LogDirs = r.LogDirs
 		}
@@ -405,6 +401,16 @@ func (e *edit) brokerChange(r *BrokerRegistrationChangeRecord) error {
 			b.CordonedLogDirs = r.CordonedLogDirs
 		}
 	})
+}
+
+// switchBy makes a field true by 1 and false by -1; 0 leaves it as it is.
+func switchBy(field *bool, change int8) {
+	switch change {
+	case 1:
+		*field = true
+	case -1:
+		*field = false
+	}
 }
 
 func (e *edit) feature(r *FeatureLevelRecord) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 //go:generate go run ./gen records.txt records_gen.go
@@ -44,10 +45,8 @@ func Decode(b []byte) (Record, error) {
 		return nil, fmt.Errorf("%w: frame: %w", ErrCorrupt, d.err)
 	case frame != frameVersion:
 		return nil, fmt.Errorf("%w: frame version %d, want %d", ErrCorrupt, frame, frameVersion)
-	case key > 1<<15-1:
-		return nil, fmt.Errorf("%w: record key %d", ErrCorrupt, key)
 	}
-	r := newRecord(int16(key))
+	r := newRecord(int16(min(key, math.MaxInt16))) // there is none of the last key
 	if r == nil {
 		return nil, fmt.Errorf("%w: unknown record key %d", ErrCorrupt, key)
 	}
@@ -76,10 +75,8 @@ func AppendControl(b []byte, r ControlRecord, version int16) []byte { return r.a
 // DecodeControl fills r from the value bytes of a control record. Each begins with its own
 // version; a later one than known is read as the last known one, as Kafka does.
 func DecodeControl(b []byte, r ControlRecord) error {
-	if len(b) < 2 {
-		return fmt.Errorf("%w: %T: %w", ErrCorrupt, r, errShort)
-	}
-	version := min(int16(binary.BigEndian.Uint16(b)), r.MaxVersion())
+	first := decoder{b: b}
+	version := min(int16(first.readUint16()), r.MaxVersion())
 	if version < 0 {
 		return fmt.Errorf("%w: %T version %d", ErrCorrupt, r, version)
 	}
