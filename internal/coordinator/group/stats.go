@@ -8,8 +8,8 @@ import (
 
 // Stats counts what a coordinator has in its charge.
 type Stats struct {
-	Shards  int // partitions of __consumer_offsets
-	Loading int // of them being read still
+	Shards  int       // partitions of __consumer_offsets
+	Loading int       // of them being read still
 	Groups  [Dead]int // by state
 	Members int
 	Offsets int // committed ones
