@@ -29,7 +29,7 @@ const minFrame = record.LogOverhead + 5
 const minLength = 14 // of what the length field counts
 
 // smallest is the size of the smallest batch of each format.
-var smallest = [...]int{record.LogOverhead + 14, record.LogOverhead + 22, record.HeaderSize}
+var smallest = [...]int{record.LogOverhead + minLength, record.LogOverhead + 22, record.HeaderSize}
 
 // A frameError says why bytes are not the header of a batch.
 type frameError string

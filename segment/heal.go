@@ -70,9 +70,6 @@ func (s *Segment) prove(f *openFile, pace func(int) error) (news bool, err error
 			list = append(list, d)
 		}
 	}
-	if s.guard.Load() != g {
-		return false, nil // truncated meanwhile
-	}
 	for _, d := range s.Damages() {
 		if d.Size == 0 || d.Position >= g.end {
 			list = append(list, d)

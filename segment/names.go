@@ -45,10 +45,11 @@ func nameDigits(base int64) (digits [20]byte) {
 // dot. ok is false for names that are no segment's: producer snapshots, checkpoints.
 func ParseName(name string) (base int64, kind Kind, suffix string, ok bool) {
 	dot := strings.IndexByte(name, '.')
-	if dot <= 0 || name[0] < '0' || name[0] > '9' { // an error of ParseUint is a copy of the name
+	digits := name[:max(dot, 0)]
+	if digits == "" || digits[0] < '0' || digits[0] > '9' { // an error of ParseUint is a copy of the name
 		return 0, "", "", false
 	}
-	n, err := strconv.ParseUint(name[:dot], 10, 63) // which takes no sign
+	n, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
 	if err != nil {
 		return 0, "", "", false
 	}

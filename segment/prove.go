@@ -91,7 +91,7 @@ func (p *prover) judge(l Located) error {
 	if from < p.next || last < from || last >= p.bound {
 		return badFrame("offsets %d-%d are not in [%d,%d)", from, last, p.next, p.bound)
 	}
-	if from-p.next > math.MaxInt32 && bits.OnesCount64(uint64(from^p.next)) == 1 {
+	if (from-p.next)>>31 != 0 && bits.OnesCount64(uint64(from^p.next)) == 1 {
 		return badFrame("offset %d is %d with one bit turned round", from, p.next)
 	}
 	if from > p.next && p.claimedByNext(l, last) {
@@ -224,7 +224,7 @@ func (p *prover) candidate(position int64) (frame, error) {
 		return frame{}, ErrNotFound
 	}
 	f, err := p.r.frameAt(position)
-	if isBadFrame(err) || err == io.EOF {
+	if isBadFrame(err) {
 		return frame{}, ErrNotFound
 	}
 	if err != nil {
@@ -270,10 +270,7 @@ func (p *prover) contradicted(f frame) bool {
 
 // frameAt reads one header, apart from the chunk of the reader.
 func (r *batchReader) frameAt(position int64) (frame, error) {
-	left := r.limit - position
-	if left <= 0 {
-		return frame{}, io.EOF
-	}
+	left := max(r.limit-position, 0)
 	var head [record.HeaderSize]byte
 	n := min(left, record.HeaderSize)
 	if _, err := r.file.ReadAt(head[:n], position); err != nil {
