@@ -43,7 +43,10 @@ func (sl Slice) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("segment: read at %d of a slice", off)
 	}
-	left := max(int64(sl.size)-off, 0)
+	left := int64(sl.size) - off
+	if left <= 0 {
+		return 0, io.EOF
+	}
 	file := sl.file
 	if file == nil {
 		var err error
