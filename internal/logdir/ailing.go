@@ -92,13 +92,12 @@ func (m *Manager) reopenAiling(ctx context.Context) bool {
 // reopen opens a log again that refuses changes, and puts it in the place of the old one. A nil
 // log says that there is nothing to do any more.
 func (m *Manager) reopen(p topic.Partition) (*commitlog.Log, error) {
-	defer m.changes.take(p)()
-	leave, err := m.enter(m.dirsOf([]topic.Partition{p})...)
+	leave, err := m.change(p)
 	if err != nil {
 		return nil, nil
 	}
 	defer leave()
-	e, ok := m.entry(p)
+	e, ok := m.places.entry(p)
 	if !ok || e.log.Failed() == nil || e.dir.failure() != nil {
 		return nil, nil
 	}
@@ -119,9 +118,7 @@ func (m *Manager) reopen(p topic.Partition) (*commitlog.Log, error) {
 		return nil, fmt.Errorf("it has ended at offset %d, its files end at %d", before.End, end)
 	}
 	l.SetHighWatermark(before.HighWatermark)
-	m.mu.Lock()
-	m.mu.logs[p] = entry{l, e.dir, -1}
-	m.mu.Unlock()
+	m.places.replace(p, l, e.dir)
 	e.log.Abandon()
 	if l.RecoveryPoint() < o.RecoveryPoint { // see commitlog.Open
 		if err := m.writeCheckpoint(e.dir, recoveryPoints); err != nil {

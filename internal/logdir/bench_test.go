@@ -25,7 +25,7 @@ func BenchmarkLoadClean(b *testing.B) {
 
 // BenchmarkLoadKilled is the same after a kill.
 func BenchmarkLoadKilled(b *testing.B) {
-	benchmarkLoad(b, func(m *Manager) error { return m.unlockAll() })
+	benchmarkLoad(b, func(m *Manager) error { return m.dirs.unlock() })
 }
 
 func benchmarkLoad(b *testing.B, stop func(*Manager) error) {

@@ -11,7 +11,7 @@ import (
 // different directories or in one, beside each other.
 //
 // Lock order: the claims of an operation, in the order of the partitions, then dir.changing of the
-// directories that it is about, in theirs, then dir.writing, then Manager.mu or dir.mu or the locks of a
+// directories that it is about, in theirs, then dir.writing, then places.mu or dir.mu or the locks of a
 // log.
 type claims struct {
 	mu   sync.Mutex
@@ -51,6 +51,17 @@ func (c *claims) takeOne(p topic.Partition) {
 		}
 		<-other
 	}
+}
+
+// change claims partitions, and enters the directories that have to do with them, until leave is called.
+func (m *Manager) change(partitions ...topic.Partition) (leave func(), err error) {
+	release := m.changes.take(partitions...)
+	exit, err := m.enter(m.dirsOf(partitions)...)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() { exit(); release() }, nil
 }
 
 // enter holds directories while partitions in them are changed: until leave is called none of them goes

@@ -50,7 +50,7 @@ func (m *Manager) FailSoon(path string, cause error) {
 // Placed yields the logs that are open now, each with its directory, in no order.
 func (m *Manager) Placed() iter.Seq2[*commitlog.Log, string] {
 	return func(yield func(*commitlog.Log, string) bool) {
-		for _, e := range m.entries() {
+		for _, e := range m.places.entries() {
 			if !yield(e.log, e.dir.path) {
 				return
 			}
@@ -60,7 +60,7 @@ func (m *Manager) Placed() iter.Seq2[*commitlog.Log, string] {
 
 // Place returns the log of a partition and its directory; nil and "" if there is none.
 func (m *Manager) Place(p topic.Partition) (*commitlog.Log, string) {
-	if e, ok := m.entry(p); ok {
+	if e, ok := m.places.entry(p); ok {
 		return e.log, e.dir.path
 	}
 	return nil, ""

@@ -118,7 +118,7 @@ func TestOpenedAfterKill(t *testing.T) {
 	c := testConfig(fsys, "/a")
 	m := mustLoad(t, c)
 	mustAppend(t, mustCreate(t, m, orders0), 5)
-	if err := m.unlockAll(); err != nil {
+	if err := m.dirs.unlock(); err != nil {
 		t.Fatal(err)
 	}
 	count := map[string]int{}

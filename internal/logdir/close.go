@@ -65,7 +65,7 @@ func (m *Manager) close(ctx context.Context) error {
 		}
 	}
 	dirs.Wait()
-	return errors.Join(errors.Join(errs...), m.unlockAll())
+	return errors.Join(errors.Join(errs...), m.dirs.unlock())
 }
 
 func (m *Manager) closeDir(ctx context.Context, d *dir) error {
@@ -119,9 +119,9 @@ const closeWorkers = 16
 // closeLogs closes the logs of a directory and returns what the next start may know of
 // the live ones.
 func (m *Manager) closeLogs(ctx context.Context, d *dir) (cleanStates, error) {
-	entries := m.entriesOf(d)
+	entries := m.places.entriesOf(d)
 	live := len(entries)
-	entries = append(entries, m.futures(d)...)
+	entries = append(entries, m.places.allFutures(d)...)
 	if err := m.syncNames(d, entries); err != nil {
 		return nil, err
 	}

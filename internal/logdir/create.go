@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -35,7 +34,8 @@ func (m *Manager) Create(p topic.Partition, topicID uuid.UUID, c commitlog.Confi
 	tried := make(map[*dir]bool)
 	var failed error
 	for {
-		d, err := m.reserve(p, dirID, tried)
+		dirs := slices.DeleteFunc(m.dirs.online(), func(d *dir) bool { return tried[d] || !dirID.IsReserved() && d.id != dirID })
+		d, err := m.places.reserve(p, dirID, dirs)
 		if err != nil {
 			return nil, cmp.Or(failed, err)
 		}
@@ -64,43 +64,9 @@ func (m *Manager) mayCreate(p topic.Partition, isNew bool) error {
 	return nil
 }
 
-// reserve chooses the directory for a new log, of those that were not tried, and counts the log as one of
-// it. createIn ends that.
-func (m *Manager) reserve(p topic.Partition, id uuid.UUID, tried map[*dir]bool) (*dir, error) {
-	dirs := slices.DeleteFunc(m.online(), func(d *dir) bool { return tried[d] || !id.IsReserved() && d.id != id })
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d := m.mu.preferred[p]
-	delete(m.mu.preferred, p)
-	switch {
-	case d != nil && d.failure() == nil:
-	case len(dirs) == 0:
-		return nil, fmt.Errorf("%w: directory.id=%v", ErrNoDirectory, id)
-	default:
-		d = slices.MinFunc(dirs, func(a, b *dir) int { return cmp.Compare(a.rank(), b.rank()) })
-	}
-	d.logCount++
-	return d, nil
-}
-
-func (m *Manager) unreserve(d *dir) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d.logCount--
-}
-
-// rank orders directories by their logs, cordoned ones behind all others. Manager.mu is held.
-func (d *dir) rank() int64 {
-	rank := int64(d.logCount)
-	if d.cordoned.Load() {
-		rank += math.MaxInt32
-	}
-	return rank
-}
-
 func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commitlog.Config) (*commitlog.Log, error) {
-	defer m.unreserve(d)
-	was := m.missingFrom(p)
+	defer m.places.unreserve(d)
+	was := m.dirs.missingFrom(p)
 	leave, err := m.enter(d, was)
 	if err != nil {
 		return nil, err
@@ -120,7 +86,7 @@ func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commi
 	if err != nil {
 		return nil, err
 	}
-	if err := m.put(p, entry{l, d, -1}); err != nil {
+	if err := m.places.put(p, entry{l, d, -1}); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	if was != nil {
@@ -128,16 +94,6 @@ func (m *Manager) createIn(d *dir, p topic.Partition, topicID uuid.UUID, c commi
 		return l, m.replaceMissing(l, was, d)
 	}
 	return l, nil
-}
-
-// missingFrom returns the directory in which a partition should be and was not at start, or nil.
-func (m *Manager) missingFrom(p topic.Partition) *dir {
-	for _, d := range m.online() {
-		if d.isMissing(p) {
-			return d
-		}
-	}
-	return nil
 }
 
 // replaceMissing forgets what was kept for a log that begins anew, once that is on disk.

@@ -13,8 +13,7 @@ import (
 // -delete, and their names are free; the files go after Config.FileDeleteDelay, so that
 // who reads one may finish. Deleting many at once costs little more than deleting one.
 func (m *Manager) Delete(partitions ...topic.Partition) error {
-	defer m.changes.take(partitions...)()
-	leave, err := m.enter(m.dirsOf(partitions)...)
+	leave, err := m.change(partitions...)
 	if err != nil {
 		return err
 	}
@@ -41,9 +40,9 @@ func (m *Manager) Delete(partitions ...topic.Partition) error {
 func (m *Manager) dirsOf(partitions []topic.Partition) []*dir {
 	var dirs []*dir
 	for _, p := range partitions {
-		live, _ := m.entry(p)
-		future, _ := m.future(p)
-		for _, d := range []*dir{live.dir, future.dir, m.parkedIn(p), m.missingFrom(p)} {
+		live, _ := m.places.entry(p)
+		future, _ := m.places.future(p)
+		for _, d := range []*dir{live.dir, future.dir, m.dirs.parkedIn(p), m.dirs.missingFrom(p)} {
 			if d != nil && !slices.Contains(dirs, d) {
 				dirs = append(dirs, d)
 			}
@@ -54,12 +53,12 @@ func (m *Manager) dirsOf(partitions []topic.Partition) []*dir {
 
 // setAside renames the directory of a partition and queues its removal.
 func (m *Manager) setAside(p topic.Partition) (*dir, error) {
-	if err := m.cancelMove(p); err != nil {
+	if err := m.mover.cancel(p); err != nil {
 		return nil, err
 	}
 	m.cfg.Cleaner.Pause(p)
 	defer m.cfg.Cleaner.Resume(p)
-	if e, ok := m.take(p); ok {
+	if e, ok := m.places.take(p); ok {
 		path := e.dir.file(asideName(p, deleteSuffix))
 		err := e.log.RenameDir(path)
 		if err != nil {
@@ -78,7 +77,7 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 }
 
 func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
-	if d := m.parkedIn(p); d != nil {
+	if d := m.dirs.parkedIn(p); d != nil {
 		l, _ := d.parked(p)
 		path := d.file(asideName(p, deleteSuffix))
 		if err := m.cfg.FS.Rename(l.path, path); err != nil {
@@ -89,21 +88,11 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 		m.deleteLater(m.fileDeleteDelay(), func() { m.removeAll(path) })
 		return d, nil
 	}
-	if d := m.missingFrom(p); d != nil {
+	if d := m.dirs.missingFrom(p); d != nil {
 		d.unpark(p)
 		return d, nil
 	}
 	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
-}
-
-// parkedIn returns the directory in which a partition lies that has no open log, or nil.
-func (m *Manager) parkedIn(p topic.Partition) *dir {
-	for _, d := range m.online() {
-		if _, ok := d.parked(p); ok {
-			return d
-		}
-	}
-	return nil
 }
 
 // settleDeleted makes renames durable and takes the partitions out of the checkpoints: one
@@ -139,7 +128,7 @@ func (m *Manager) truncate(p topic.Partition, offset, stays int64, truncate func
 	defer m.cfg.Cleaner.Resume(p)
 	m.mover.step.Lock() // the copy of a move loses the same
 	defer m.mover.step.Unlock()
-	e, ok := m.entry(p)
+	e, ok := m.places.entry(p)
 	if !ok {
 		return fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 	}
@@ -151,7 +140,7 @@ func (m *Manager) truncate(p topic.Partition, offset, stays int64, truncate func
 	if err := truncate(e); err != nil {
 		return err
 	}
-	if future, ok := m.future(p); ok {
+	if future, ok := m.places.future(p); ok {
 		if err := truncate(future); err != nil {
 			m.logger.Warn("copy of a move is not truncated", "partition", p, "err", err) // it has failed
 		}
@@ -164,4 +153,19 @@ func (m *Manager) truncate(p topic.Partition, offset, stays int64, truncate func
 		m.failSoon(e.dir, err)
 	}
 	return err
+}
+
+// discard puts a log aside and queues its removal.
+func (m *Manager) discard(e entry) error {
+	path := e.dir.file(asideName(e.log.Partition(), deleteSuffix))
+	if err := e.log.RenameDir(path); err != nil {
+		m.failSoon(e.dir, err)
+		return err
+	}
+	m.deleteLater(m.fileDeleteDelay(), func() {
+		if err := e.log.Delete(); err != nil {
+			m.logger.Warn("cannot remove a directory, the next start will try again", "dir", path, "err", err)
+		}
+	})
+	return m.cfg.FS.SyncDir(e.dir.path)
 }

@@ -57,7 +57,7 @@ type dir struct {
 		states  cleanStates // what the logs said of themselves at the last clean stop
 	}
 
-	logCount int // open logs, and those that are being created; guarded by Manager.mu
+	logCount int // open logs, and those that are being created; guarded by places.mu
 
 	// changing is held for reading by who changes partitions that lie here, across file operations, and
 	// for writing by who takes all of them away. See enter.
@@ -173,11 +173,11 @@ func (d *Dir) Space() (total, free int64, err error) { return d.fs.Space(d.Path)
 // Dirs describes the log directories, in the order of the configuration.
 func (m *Manager) Dirs() []Dir {
 	logs := make(map[*dir][]*commitlog.Log)
-	for _, e := range m.entries() {
+	for _, e := range m.places.entries() {
 		logs[e.dir] = append(logs[e.dir], e.log)
 	}
 	futures := make(map[*dir][]Future)
-	for _, e := range m.futures(nil) {
+	for _, e := range m.places.allFutures(nil) {
 		if live := m.Log(e.log.Partition()); live != nil {
 			futures[e.dir] = append(futures[e.dir], Future{e.log, max(0, live.Offsets().End-e.log.Offsets().End)})
 		}

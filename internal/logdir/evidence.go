@@ -48,7 +48,7 @@ type FoundPartition struct {
 
 // look reads what lies in every directory that is online, and changes nothing.
 func (m *Manager) look() error {
-	dirs := m.online()
+	dirs := m.dirs.online()
 	errs := make([]error, len(dirs))
 	var looking sync.WaitGroup
 	for i, d := range dirs {

@@ -117,14 +117,14 @@ func partitionsOf(entries []entry) []topic.Partition {
 // sweep takes the logs of a directory out of the map.
 func (m *Manager) sweep(d *dir) []entry {
 	var swept []entry
-	for _, e := range m.entriesOf(d) {
-		if e, ok := m.take(e.log.Partition()); ok {
+	for _, e := range m.places.entriesOf(d) {
+		if e, ok := m.places.take(e.log.Partition()); ok {
 			swept = append(swept, e)
 		}
 	}
-	for _, e := range m.futures(nil) {
-		if _, ok := m.entry(e.log.Partition()); e.dir == d || !ok {
-			m.takeFuture(e.log.Partition())
+	for _, e := range m.places.allFutures(nil) {
+		if _, ok := m.places.entry(e.log.Partition()); e.dir == d || !ok {
+			m.mover.takeFuture(e.log.Partition())
 			swept = append(swept, e)
 		}
 	}

@@ -204,8 +204,8 @@ func TestStartOutOfDescriptors(t *testing.T) {
 		c.OnDirFailure = func(dir string, _ uuid.UUID, err error) { t.Errorf("step %d: %s is offline: %v", n, dir, err) }
 		if m, err := Open(c); err == nil {
 			err = m.Load(context.Background(), LoadOptions{})
-			if err == nil && len(m.entries()) < 3 {
-				t.Errorf("step %d: started with %d logs of 3", n, len(m.entries()))
+			if err == nil && len(m.places.entries()) < 3 {
+				t.Errorf("step %d: started with %d logs of 3", n, len(m.places.entries()))
 			}
 			_ = m.Close(context.Background())
 		}

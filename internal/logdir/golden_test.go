@@ -103,7 +103,7 @@ func (k *kafkaDir) wantOffsets(t testing.TB, m *Manager) {
 			t.Errorf("%v: start, last stable, high watermark, end: got %v, want %v", l.Partition(), got, want)
 		}
 	}
-	if n := len(m.entries()); n != len(partitions) || n == 0 {
+	if n := len(m.places.entries()); n != len(partitions) || n == 0 {
 		t.Errorf("%d logs loaded, want %d", n, len(partitions))
 	}
 }

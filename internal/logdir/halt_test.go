@@ -182,7 +182,7 @@ func TestLoadEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		logtest.WantError(t, starting.Load(ctx, LoadOptions{}), context.Canceled)
-		if n := len(starting.entries()); n != 0 {
+		if n := len(starting.places.entries()); n != 0 {
 			t.Errorf("%d logs were loaded", n)
 		}
 		clone.SetHook(nil)

@@ -35,7 +35,7 @@ func TestIdlePartitionsHoldNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass()
-		if got := len(m.entries()); got != partitions {
+		if got := len(m.places.entries()); got != partitions {
 			t.Fatalf("%s: %d logs, want %d", how, got, partitions)
 		}
 		if got := openFiles(t) - files; got > lock {
@@ -53,7 +53,7 @@ func TestIdlePartitionsHoldNothing(t *testing.T) {
 		c.Caches.CloseIdle()
 	}
 	f("clean start", func(m *Manager) error { return m.Close(context.Background()) }, func() {})
-	f("after a kill", func(m *Manager) error { return m.unlockAll() }, idle)
+	f("after a kill", func(m *Manager) error { return m.dirs.unlock() }, idle)
 }
 
 func openFiles(t *testing.T) int {

@@ -19,14 +19,14 @@ type liveSettings struct {
 func (m *Manager) Reconfigure(c Config) {
 	m.live.recoveryThreads.Store(int64(max(c.RecoveryThreads, 1)))
 	m.live.fileDeleteDelay.Store(int64(c.FileDeleteDelay))
-	m.moveThrottler.SetRate(float64(c.MoveRate))
+	m.mover.pace.SetRate(float64(c.MoveRate))
 	for _, d := range m.dirs {
 		d.cordoned.Store(slices.ContainsFunc(c.Cordoned, func(path string) bool { return filepath.Clean(path) == d.path }))
 	}
 	if m.live.producerIDExpiration.Swap(int64(c.ProducerIDExpiration)) == int64(c.ProducerIDExpiration) {
 		return
 	}
-	for _, e := range append(m.entries(), m.futures(nil)...) {
+	for _, e := range append(m.places.entries(), m.places.allFutures(nil)...) {
 		e.log.SetProducerIDExpiration(c.ProducerIDExpiration)
 	}
 }

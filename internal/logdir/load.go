@@ -38,7 +38,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	}
 	m.progress.begin(m.cfg.Now())
 	defer func() { m.progress.end(m.cfg.Now()) }()
-	dirs := m.online()
+	dirs := m.dirs.online()
 	found := make([]listing, len(dirs))
 	for i, d := range dirs {
 		found[i], d.listing = d.listing, listing{}
@@ -46,7 +46,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 			found[i].states = nil
 		}
 	}
-	m.settleCopies(dirs, found)
+	m.mover.settleCopies(dirs, found)
 	if err := checkDuplicates(found); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 	if err := m.shortage.Load(); err != nil {
 		return *err
 	}
-	return m.enoughOnline()
+	return m.dirs.enough(m.cfg.MetadataDir)
 }
 
 // stopRecovery ends the checks of logs that are under way.
@@ -299,7 +299,7 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 	if e.loadedHighWatermark >= 0 {
 		log.SetHighWatermark(e.loadedHighWatermark)
 	}
-	if err := m.put(p, e); err != nil {
+	if err := m.places.put(p, e); err != nil {
 		return errors.Join(err, log.Close())
 	}
 	d.loaded(log)
@@ -416,6 +416,13 @@ func (m *Manager) openLog(o commitlog.Options) (*commitlog.Log, error) {
 		l.ObserveFlushes(&m.flushTimes)
 	}
 	return l, err
+}
+
+// openCopy opens the log, empty or not, that is to follow another one.
+func (m *Manager) openCopy(d *dir, name string, live *commitlog.Log) (*commitlog.Log, error) {
+	o := m.logOptions(d, live.Partition(), live.TopicID(), live.Config())
+	o.Dir = d.file(name)
+	return m.openLog(o)
 }
 
 // putAside renames a partition that does not belong to this broker.

@@ -5,14 +5,12 @@ import (
 	"iter"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/metrics"
-	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
@@ -24,7 +22,7 @@ const unknownEpoch = checkpoint.UnknownBrokerEpoch
 type Manager struct {
 	cfg    Config // complete
 	logger *slog.Logger
-	dirs   []*dir // fixed by Open
+	dirs   directories // fixed by Open
 
 	clusterID     string // settled by Open
 	nodeID        int32
@@ -38,10 +36,8 @@ type Manager struct {
 	ailing        ailing
 	shortage      atomic.Pointer[error] // why Load cannot go on, though the disks are well
 	mover         mover
-	moveThrottler throttle.Throttler // of all copies together
 	live          liveSettings
-	lastScrub     atomic.Pointer[ScrubReport]
-	scrubbing     scrubMeter
+	scrubber      Scrubber
 	flushTimes    metrics.Histogram
 	producerCount atomic.Int64
 
@@ -61,22 +57,11 @@ type Manager struct {
 	changes claims
 	closed  atomic.Bool // set by Close: nobody enters a directory any more
 
-	// mu guards the map of logs; it is held for moments only.
-	mu struct {
-		sync.RWMutex
-		logs      map[topic.Partition]entry
-		futures   map[topic.Partition]entry // copies of moves under way
-		preferred map[topic.Partition]*dir  // where logs are to be created
-	}
+	places places
 }
 
-// An entry is an open log and where it lies.
-type entry struct {
-	log *commitlog.Log
-	dir *dir
-	// loadedHighWatermark is what the checkpoint said at start, or -1.
-	loadedHighWatermark int64
-}
+// Scrubber returns what reads all logs now and then.
+func (m *Manager) Scrubber() *Scrubber { return &m.scrubber }
 
 // ClusterID returns the id of the cluster that the directories belong to.
 func (m *Manager) ClusterID() string { return m.clusterID }
@@ -93,7 +78,7 @@ func (m *Manager) SetBrokerEpoch(epoch int64) { m.brokerEpoch.Store(epoch) }
 
 // Log returns the log of a partition, or nil.
 func (m *Manager) Log(p topic.Partition) *commitlog.Log {
-	e, _ := m.entry(p)
+	e, _ := m.places.entry(p)
 	return e.log
 }
 
@@ -102,7 +87,7 @@ func (m *Manager) FlushTimes() *metrics.Histogram { return &m.flushTimes }
 
 // DirectoryID returns the id of the directory that a partition's log is in.
 func (m *Manager) DirectoryID(p topic.Partition) (id uuid.UUID, ok bool) {
-	e, ok := m.entry(p)
+	e, ok := m.places.entry(p)
 	if !ok {
 		return uuid.Zero, false
 	}
@@ -119,17 +104,10 @@ func (m *Manager) MetadataDirectoryID() uuid.UUID {
 	return uuid.Zero
 }
 
-func (m *Manager) entry(p topic.Partition) (entry, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	e, ok := m.mu.logs[p]
-	return e, ok
-}
-
 // Logs yields the logs that are open now, in no order.
 func (m *Manager) Logs() iter.Seq2[topic.Partition, *commitlog.Log] {
 	return func(yield func(topic.Partition, *commitlog.Log) bool) {
-		for _, e := range m.entries() {
+		for _, e := range m.places.entries() {
 			if !yield(e.log.Partition(), e.log) {
 				return
 			}
@@ -137,54 +115,10 @@ func (m *Manager) Logs() iter.Seq2[topic.Partition, *commitlog.Log] {
 	}
 }
 
-// entries returns a copy, so that its users hold no lock.
-func (m *Manager) entries() []entry {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	list := make([]entry, 0, len(m.mu.logs))
-	for _, e := range m.mu.logs {
-		list = append(list, e)
-	}
-	return list
-}
-
-func (m *Manager) entriesOf(d *dir) []entry {
-	return slices.DeleteFunc(m.entries(), func(e entry) bool { return e.dir != d })
-}
-
-// put adds an open log, unless its directory has gone offline meanwhile. Who takes a
-// directory offline marks it first and sweeps the map then, so nothing stays behind.
-func (m *Manager) put(p topic.Partition, e entry) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := e.dir.failure(); err != nil {
-		return err
-	}
-	m.mu.logs[p] = e
-	e.dir.logCount++
-	return nil
-}
-
-func (m *Manager) take(p topic.Partition) (entry, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.mu.logs[p]
-	if ok {
-		delete(m.mu.logs, p)
-		e.dir.logCount--
-	}
-	return e, ok
-}
-
-// online returns the log directories that serve.
-func (m *Manager) online() []*dir {
-	return slices.DeleteFunc(slices.Clone(m.dirs), func(d *dir) bool { return !d.holdsLogs || d.failure() != nil })
-}
-
 // CordonedIDs returns the ids of the directories that take no new logs.
 func (m *Manager) CordonedIDs() []uuid.UUID {
 	var ids []uuid.UUID
-	for _, d := range m.online() {
+	for _, d := range m.dirs.online() {
 		if d.cordoned.Load() {
 			ids = append(ids, d.id)
 		}
@@ -195,7 +129,7 @@ func (m *Manager) CordonedIDs() []uuid.UUID {
 // HighWatermark returns the high watermark that the checkpoint gave a log at start. It is
 // in force already, within the log.
 func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
-	e, ok := m.entry(p)
+	e, ok := m.places.entry(p)
 	return e.loadedHighWatermark, ok && e.loadedHighWatermark >= 0
 }
 
@@ -203,10 +137,10 @@ func (m *Manager) HighWatermark(p topic.Partition) (int64, bool) {
 func (m *Manager) SetConfig(topicName string, partitions int, c commitlog.Config) {
 	for n := range partitions {
 		p := topic.Partition{Topic: topicName, Partition: int32(n)}
-		if e, ok := m.entry(p); ok {
+		if e, ok := m.places.entry(p); ok {
 			m.setConfig(e.log, c)
 		}
-		if e, ok := m.future(p); ok {
+		if e, ok := m.places.future(p); ok {
 			m.setConfig(e.log, c)
 		}
 	}

@@ -22,7 +22,7 @@ func TestCreate(t *testing.T) {
 	m := mustLoad(t, testConfig(fsys, "/a", "/b", "/c"))
 	dirs := m.Dirs()
 	dirOf := func(p topic.Partition) string {
-		e, _ := m.entry(p)
+		e, _ := m.places.entry(p)
 		return e.dir.path
 	}
 	// The fewest logs first, ties in the order of the configuration.
@@ -219,7 +219,7 @@ func TestDirectoryFails(t *testing.T) {
 		}
 		mustAppend(t, a, 1)
 		mustCreate(t, m, orders2)
-		if e, _ := m.entry(orders2); e.dir.path != "/a" {
+		if e, _ := m.places.entry(orders2); e.dir.path != "/a" {
 			t.Errorf("created in %s, want /a", e.dir.path)
 		}
 		_, err = m.Create(orders1, ordersID, commitlog.DefaultConfig(), dirs[1].ID, true)
@@ -424,7 +424,7 @@ func TestCordonedDirectories(t *testing.T) {
 	c.Cordoned = []string{"/a/"}
 	m := mustLoad(t, c)
 	dirOf := func(p topic.Partition) string {
-		e, _ := m.entry(p)
+		e, _ := m.places.entry(p)
 		return e.dir.path
 	}
 	for _, p := range []topic.Partition{orders0, orders1} {

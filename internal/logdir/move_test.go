@@ -32,7 +32,7 @@ func mustMove(t *testing.T, m *Manager, p topic.Partition, to string) {
 func finishMove(t *testing.T, m *Manager, p topic.Partition) {
 	t.Helper()
 	for i := 0; m.Future(p) != nil; i++ {
-		m.moveRound(t.Context(), p)
+		m.mover.round(t.Context(), p)
 		if i > 100 {
 			t.Fatalf("%v does not arrive: copy at %d of %d", p, m.Future(p).Offsets().End, m.Log(p).Offsets().End)
 		}
@@ -168,7 +168,7 @@ func TestMoveTruncated(t *testing.T) {
 	if err := m.Move(orders0, "/b"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := copyLog(t.Context(), l, m.Future(orders0), 1<<20, m.copyStep); err != nil {
+	if _, err := copyLog(t.Context(), l, m.Future(orders0), 1<<20, m.mover.copyStep); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.TruncateTo(orders0, 4); err != nil {
@@ -193,7 +193,7 @@ func TestMoveFallsBehind(t *testing.T) {
 	if err := m.Move(orders0, "/b"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := copyLog(t.Context(), l, m.Future(orders0), 1<<20, m.copyStep); err != nil {
+	if _, err := copyLog(t.Context(), l, m.Future(orders0), 1<<20, m.mover.copyStep); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, 20)
@@ -363,7 +363,7 @@ func TestMoveTargetFails(t *testing.T) {
 		}
 		return nil
 	})
-	m.moveRound(t.Context(), orders0)
+	m.mover.round(t.Context(), orders0)
 	if !named.Load() {
 		t.Fatal("no exchange")
 	}

@@ -3,19 +3,33 @@ package logdir
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
+	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A mover lets future logs follow their live ones, num.replica.alter.log.dirs.threads at a
 // time, each for a round of roundBytes.
 type mover struct {
-	woken chan struct{} // capacity 1: there may be something to copy
+	keeper   keeper
+	places   *places
+	dirs     *directories
+	fs       vfs.FS
+	cleaner  Cleaner
+	logger   *slog.Logger
+	exchange func(p topic.Partition, exchange func() (*commitlog.Log, error)) error // Config.Exchange
+	onMoved  func(p topic.Partition, topicID, dirID uuid.UUID)                      // Config.OnMoved, or nil
+
+	pace  throttle.Throttler // of all copies together
+	woken chan struct{}      // capacity 1: there may be something to copy
 
 	// step is held for reading from the read of some records to their append, and for writing
 	// while a log and its copy are truncated.
@@ -34,7 +48,22 @@ const (
 	moverPause = 100 * time.Millisecond
 )
 
-func (v *mover) init() {
+// A keeper is what a mover asks of the Manager.
+type keeper interface {
+	// change keeps others off a partition and its directories until leave is called.
+	change(partitions ...topic.Partition) (leave func(), err error)
+	// openCopy opens the log, empty or not, that is to follow another one.
+	openCopy(d *dir, name string, live *commitlog.Log) (*commitlog.Log, error)
+	// discard puts a log aside and queues its removal.
+	discard(e entry) error
+	writeCheckpoints(d *dir, kinds ...checkpointKind) error
+	failed(d *dir, cause error)
+	failSoon(d *dir, cause error)
+}
+
+func (v *mover) init(m *Manager) {
+	v.keeper, v.places, v.dirs = m, &m.places, &m.dirs
+	v.fs, v.cleaner, v.logger, v.exchange, v.onMoved = m.cfg.FS, m.cfg.Cleaner, m.logger, m.cfg.Exchange, m.cfg.OnMoved
 	v.woken = make(chan struct{}, 1)
 	v.mu.busy = make(map[topic.Partition]bool)
 }
@@ -63,24 +92,43 @@ func (v *mover) release(p topic.Partition) {
 	delete(v.mu.busy, p)
 }
 
-// move copies until ctx ends.
-func (m *Manager) move(ctx context.Context) {
+// putFuture adds the copy of a move. Cleaning is paused while there is one: it follows the
+// live log by its end.
+func (v *mover) putFuture(p topic.Partition, e entry) error {
+	v.cleaner.Pause(p)
+	err := v.places.putFuture(p, e)
+	if err != nil {
+		v.cleaner.Resume(p)
+	}
+	return err
+}
+
+func (v *mover) takeFuture(p topic.Partition) (entry, bool) {
+	e, ok := v.places.takeFuture(p)
+	if ok {
+		v.cleaner.Resume(p)
+	}
+	return e, ok
+}
+
+// run copies until ctx ends.
+func (v *mover) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.mover.woken:
+		case <-v.woken:
 		case <-timer.C:
 		}
-		futures := m.futures(nil)
+		futures := v.places.allFutures(nil)
 		progress := false
 		for _, e := range futures {
 			p := e.log.Partition()
-			if ctx.Err() == nil && m.mover.claim(p) {
-				progress = m.moveRound(ctx, p) || progress
-				m.mover.release(p)
+			if ctx.Err() == nil && v.claim(p) {
+				progress = v.round(ctx, p) || progress
+				v.release(p)
 			}
 		}
 		switch {
@@ -92,35 +140,35 @@ func (m *Manager) move(ctx context.Context) {
 	}
 }
 
-// moveRound copies some of a partition and completes the move when nothing is left. It
+// round copies some of a partition and completes the move when nothing is left. It
 // reports whether there is reason to go on at once.
-func (m *Manager) moveRound(ctx context.Context, p topic.Partition) bool {
-	future, moving := m.future(p)
-	live, ok := m.entry(p)
+func (v *mover) round(ctx context.Context, p topic.Partition) bool {
+	future, moving := v.places.future(p)
+	live, ok := v.places.entry(p)
 	if !moving || !ok {
 		return false
 	}
-	copied, err := copyLog(ctx, live.log, future.log, roundBytes, m.copyStep)
+	copied, err := copyLog(ctx, live.log, future.log, roundBytes, v.copyStep)
 	if err == nil && future.log.Offsets().End == live.log.Offsets().End {
-		err = m.complete(ctx, p)
+		err = v.complete(ctx, p)
 	}
 	if err != nil && ctx.Err() == nil && future.log.Failed() == nil {
-		m.logger.Warn("move stands still", "partition", p, "to", future.dir.path, "offset", future.log.Offsets().End, "err", err)
+		v.logger.Warn("move stands still", "partition", p, "to", future.dir.path, "offset", future.log.Offsets().End, "err", err)
 		return false
 	}
 	return copied > 0
 }
 
 // complete promotes the copy, with appends held back by who owns the partition.
-func (m *Manager) complete(ctx context.Context, p topic.Partition) error {
+func (v *mover) complete(ctx context.Context, p topic.Partition) error {
 	var l *commitlog.Log
-	err := m.cfg.Exchange(p, func() (*commitlog.Log, error) {
+	err := v.exchange(p, func() (*commitlog.Log, error) {
 		var err error
-		l, err = m.promote(p)
+		l, err = v.promote(p)
 		return l, err
 	})
 	if err == nil && l != nil {
-		m.moved(p, l)
+		v.moved(p, l)
 	}
 	return err
 }
@@ -130,11 +178,11 @@ func (m *Manager) complete(ctx context.Context, p topic.Partition) error {
 type stepper func(ctx context.Context, step func() (int, error)) (int, error)
 
 // copyStep is a stepper that keeps truncation out and the common pace.
-func (m *Manager) copyStep(ctx context.Context, step func() (int, error)) (int, error) {
-	m.mover.step.RLock()
+func (v *mover) copyStep(ctx context.Context, step func() (int, error)) (int, error) {
+	v.step.RLock()
 	n, err := step()
-	m.mover.step.RUnlock()
-	return n, errors.Join(err, m.moveThrottler.Use(ctx, n))
+	v.step.RUnlock()
+	return n, errors.Join(err, v.pace.Use(ctx, n))
 }
 
 // copyLog makes to follow from, as a follower would its leader: its log start, its end if that

@@ -63,7 +63,7 @@ func (k checkpointKind) offsetOf(l *commitlog.Log) (offset int64, ok bool) {
 // current is what the checkpoint of the directory should hold now.
 func (m *Manager) current(d *dir, k checkpointKind) map[topic.Partition]int64 {
 	entries := make(map[topic.Partition]int64)
-	for _, e := range append(m.entriesOf(d), m.futures(d)...) {
+	for _, e := range append(m.places.entriesOf(d), m.places.allFutures(d)...) {
 		if offset, ok := k.offsetOf(e.log); ok {
 			entries[e.log.Partition()] = offset
 		}
@@ -113,7 +113,7 @@ func (m *Manager) writeCheckpoints(d *dir, kinds ...checkpointKind) error {
 // checkpointAll writes one kind of checkpoint in every directory; one where that fails
 // goes offline.
 func (m *Manager) checkpointAll(k checkpointKind) {
-	for _, d := range m.online() {
+	for _, d := range m.dirs.online() {
 		if err := m.writeCheckpoint(d, k); err != nil {
 			m.failSoon(d, err)
 		}

@@ -17,15 +17,14 @@ func Open(cfg Config) (*Manager, error) {
 	cfg.complete()
 	m := &Manager{cfg: cfg, logger: cfg.Logger, previousEpoch: unknownEpoch}
 	m.brokerEpoch.Store(unknownEpoch)
-	m.mu.logs = make(map[topic.Partition]entry)
-	m.mu.futures = make(map[topic.Partition]entry)
+	m.places.init()
 	m.ofLogs = chores{m.deleteLater, m.errand}
-	m.mu.preferred = make(map[topic.Partition]*dir)
-	m.mover.init()
+	m.mover.init(m)
+	m.scrubber.init(m)
 	m.ailing.init()
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
-		return nil, errors.Join(err, m.unlockAll())
+		return nil, errors.Join(err, m.dirs.unlock())
 	}
 	return m, nil
 }
@@ -44,7 +43,7 @@ func (m *Manager) open() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(m.look(), m.enoughOnline()); err != nil {
+	if err := errors.Join(m.look(), m.dirs.enough(m.cfg.MetadataDir)); err != nil {
 		return err
 	}
 	if err := m.judge(id); err != nil {
@@ -53,7 +52,7 @@ func (m *Manager) open() error {
 	if err := m.writeMeta(id); err != nil {
 		return err
 	}
-	return m.enoughOnline()
+	return m.dirs.enough(m.cfg.MetadataDir)
 }
 
 // addDirs makes the list of directories. One that is only the metadata directory is last.
@@ -114,35 +113,4 @@ func (m *Manager) failedToOpen(d *dir, err error) error {
 		m.logger.Warn("cannot remove the lock file", "dir", d.path, "err", err)
 	}
 	return nil
-}
-
-// enoughOnline is nil while there is a directory for logs and the metadata directory.
-func (m *Manager) enoughOnline() error {
-	var errs []error
-	serving := false
-	for _, d := range m.dirs {
-		err := d.failure()
-		switch {
-		case err == nil:
-			serving = serving || d.holdsLogs
-		case d.path == filepath.Clean(m.cfg.MetadataDir):
-			return fmt.Errorf("%w: the metadata directory %s failed: %w", ErrNoDirectory, d.path, err)
-		default:
-			errs = append(errs, err)
-		}
-	}
-	if !serving {
-		return fmt.Errorf("%w: %w", ErrNoDirectory, errors.Join(errs...))
-	}
-	return nil
-}
-
-func (m *Manager) unlockAll() error {
-	var errs []error
-	for _, d := range m.dirs {
-		d.changing.Lock()
-		errs = append(errs, d.unlock())
-		d.changing.Unlock()
-	}
-	return errors.Join(errs...)
 }

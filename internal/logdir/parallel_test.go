@@ -141,7 +141,7 @@ func TestChangesBesideEachOther(t *testing.T) {
 		}
 	}
 	for _, d := range m.dirs {
-		if n := counted[d.path] + len(m.futures(d)); d.logCount != n {
+		if n := counted[d.path] + len(m.places.allFutures(d)); d.logCount != n {
 			t.Errorf("%s has %d logs, and counts %d", d.path, n, d.logCount)
 		}
 	}

@@ -44,7 +44,7 @@ func TestProgress(t *testing.T) {
 		for _, p := range []topic.Partition{orders0, orders1, orders2} {
 			l := mustCreate(t, m, p)
 			mustAppend(t, l, 10)
-			if e, _ := m.entry(p); e.dir.path == "/a" {
+			if e, _ := m.places.entry(p); e.dir.path == "/a" {
 				size += l.Size()
 			}
 		}

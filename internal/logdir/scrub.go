@@ -2,6 +2,7 @@ package logdir
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -35,68 +36,79 @@ type ScrubProgress struct {
 	Bytes          int64 // read
 }
 
-// scrubMeter counts during a pass.
-type scrubMeter struct {
+// A Scrubber reads all logs now and then, so that damage is found while there are copies elsewhere.
+type Scrubber struct {
+	places   *places
+	interval time.Duration // gregor.scrub.interval.ms
+	rate     float64       // gregor.scrub.bytes.per.second
+	now      func() time.Time
+	logger   *slog.Logger
+
 	running           atomic.Bool
-	logs, done, bytes atomic.Int64
+	logs, done, bytes atomic.Int64 // of the pass under way, or the last
+	last              atomic.Pointer[ScrubReport]
 }
 
-func (s *scrubMeter) begin(logs int) {
+func (s *Scrubber) init(m *Manager) {
+	s.places, s.interval, s.rate = &m.places, m.cfg.ScrubInterval, float64(m.cfg.ScrubBytesPerSecond)
+	s.now, s.logger = m.cfg.Now, m.logger
+}
+
+func (s *Scrubber) begin(logs int) {
 	s.logs.Store(int64(logs))
 	s.done.Store(0)
 	s.bytes.Store(0)
 	s.running.Store(true)
 }
 
-// ScrubProgress tells how far the scrubber is, or how far it came in the last pass.
-func (m *Manager) ScrubProgress() ScrubProgress {
-	s := &m.scrubbing
+// Progress tells how far the scrubber is, or how far it came in the last pass.
+func (s *Scrubber) Progress() ScrubProgress {
 	return ScrubProgress{Running: s.running.Load(), LogsDone: s.done.Load(), Logs: s.logs.Load(), Bytes: s.bytes.Load()}
 }
 
-// LastScrub returns the report of the last pass that came to its end, or nil.
-func (m *Manager) LastScrub() *ScrubReport { return m.lastScrub.Load() }
+// Last returns the report of the last pass that came to its end, or nil.
+func (s *Scrubber) Last() *ScrubReport { return s.last.Load() }
 
-// scrubAll reads all logs again and again, gregor.scrub.interval.ms apart, until ctx ends.
-func (m *Manager) scrubAll(ctx context.Context) {
-	wait := min(m.cfg.ScrubInterval, firstScrubMax)
+// run reads all logs again and again, gregor.scrub.interval.ms apart, until ctx ends.
+func (s *Scrubber) run(ctx context.Context) {
+	wait := min(s.interval, firstScrubMax)
 	for sleep(ctx, wait) == nil {
-		if err := m.scrub(ctx); err != nil {
+		if err := s.scrub(ctx); err != nil {
 			return
 		}
-		wait = m.cfg.ScrubInterval
+		wait = s.interval
 	}
 }
 
 // scrub reads all logs once, at no more than gregor.scrub.bytes.per.second. What is damaged goes
 // to quarantine, which the log reports. The error is that of ctx.
-func (m *Manager) scrub(ctx context.Context) error {
-	r := &ScrubReport{Started: m.cfg.Now()}
-	pace := throttle.New(float64(m.cfg.ScrubBytesPerSecond))
-	entries := m.entries()
-	m.scrubbing.begin(len(entries))
-	defer m.scrubbing.running.Store(false)
+func (s *Scrubber) scrub(ctx context.Context) error {
+	r := &ScrubReport{Started: s.now()}
+	pace := throttle.New(s.rate)
+	entries := s.places.entries()
+	s.begin(len(entries))
+	defer s.running.Store(false)
 	for _, e := range entries {
 		l, partition := e.log, e.log.Partition()
 		err := l.Scrub(func(n int) error {
-			m.scrubbing.bytes.Add(int64(n))
+			s.bytes.Add(int64(n))
 			return pace.Use(ctx, n)
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil && l.Failed() == nil && m.Log(partition) == l {
-			m.logger.Error("scrub", "partition", partition, "err", err)
+		if now, _ := s.places.entry(partition); err != nil && l.Failed() == nil && now.log == l {
+			s.logger.Error("scrub", "partition", partition, "err", err)
 		}
 		r.Logs++
-		m.scrubbing.done.Add(1)
+		s.done.Add(1)
 		for _, q := range l.Quarantine() {
 			r.Damage = append(r.Damage, ScrubDamage{partition, l.Dir(), q})
 		}
 	}
-	r.Bytes, r.Ended = m.scrubbing.bytes.Load(), m.cfg.Now()
-	m.lastScrub.Store(r)
-	m.logger.Info("scrub has ended", "logs", r.Logs, "bytes", r.Bytes, "took", r.Ended.Sub(r.Started).Round(time.Millisecond), "damaged", len(r.Damage))
+	r.Bytes, r.Ended = s.bytes.Load(), s.now()
+	s.last.Store(r)
+	s.logger.Info("scrub has ended", "logs", r.Logs, "bytes", r.Bytes, "took", r.Ended.Sub(r.Started).Round(time.Millisecond), "damaged", len(r.Damage))
 	return nil
 }
 

@@ -68,15 +68,15 @@ func TestScrub(t *testing.T) {
 		}
 		m.Start(context.Background())
 		time.Sleep(9 * time.Minute)
-		if m.LastScrub() != nil {
+		if m.Scrubber().Last() != nil {
 			t.Error("a scrub before its time")
 		}
 		time.Sleep(2 * time.Minute)
-		r := m.LastScrub()
+		r := m.Scrubber().Last()
 		if r == nil || r.Logs != 1 || len(r.Damage) != 1 || r.Damage[0].First != 5 || r.Damage[0].End != 6 || r.Damage[0].Segment != 4 {
 			t.Fatalf("got %+v", r)
 		}
-		if got, want := m.ScrubProgress(), (ScrubProgress{Logs: int64(r.Logs), LogsDone: int64(r.Logs), Bytes: r.Bytes}); got != want {
+		if got, want := m.Scrubber().Progress(), (ScrubProgress{Logs: int64(r.Logs), LogsDone: int64(r.Logs), Bytes: r.Bytes}); got != want {
 			t.Errorf("progress at the end: got %+v, want %+v", got, want)
 		}
 		if took := r.Ended.Sub(r.Started); took < 2*time.Second || took > 6*time.Second || r.Bytes < 3000 {
@@ -119,7 +119,7 @@ func TestDiskReserve(t *testing.T) {
 	}
 	for free, full := range map[int64]bool{1000: false, 399: true, 400: false, 0: true} {
 		room.free = free
-		m.checkSpace()
+		m.space().check()
 		_, err := l.AppendAsFollower(nil, 0)
 		if errors.Is(err, commitlog.ErrStorage) != full {
 			t.Errorf("%d bytes free: got %v, want refused %v", free, err, full)

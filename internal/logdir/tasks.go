@@ -16,13 +16,13 @@ func (m *Manager) Start(ctx context.Context) {
 	m.tasks.Unlock()
 	m.background(func() { m.deletions.run(ctx, m.cfg.Now) })
 	if m.cfg.DiskReserve > 0 {
-		m.background(func() { m.watchSpace(ctx) })
+		m.background(func() { m.space().watch(ctx) })
 	}
 	if m.cfg.ScrubInterval > 0 && m.cfg.ScrubBytesPerSecond > 0 {
-		m.background(func() { m.scrubAll(ctx) })
+		m.background(func() { m.scrubber.run(ctx) })
 	}
 	for range m.moverThreads() {
-		m.background(func() { m.move(ctx) })
+		m.background(func() { m.mover.run(ctx) })
 	}
 	m.every(ctx, idleInterval, func(time.Time) { m.cfg.Caches.CloseIdle() })
 	m.background(func() { m.watchAiling(ctx) })
@@ -82,7 +82,7 @@ func (m *Manager) every(ctx context.Context, interval time.Duration, step func(n
 // retain is the task kafka-log-retention: it drops old segments of logs that are not
 // compacted; of those that are, the cleaner does.
 func (m *Manager) retain(now time.Time) {
-	for _, e := range append(m.entries(), m.futures(nil)...) {
+	for _, e := range append(m.places.entries(), m.places.allFutures(nil)...) {
 		if m.halted.Load() {
 			return
 		}

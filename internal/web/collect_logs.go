@@ -60,7 +60,7 @@ func Logs(m *logdir.Manager) Collector {
 		w.Begin(flushTimes)
 		w.Histogram(m.FlushTimes())
 		damage.write(w)
-		writeScrub(w, m.ScrubProgress(), m.LastScrub())
+		writeScrub(w, m.Scrubber().Progress(), m.Scrubber().Last())
 		writeDirs(w, m)
 		writeLoading(w, m.Progress())
 	}
