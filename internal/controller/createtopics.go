@@ -93,8 +93,8 @@ func countPartitions(topics []NewTopic, defaultPartitions int32) (n int64) {
 			n += int64(len(t.Assignments))
 		case t.Partitions == -1:
 			n += int64(defaultPartitions)
-		case t.Partitions > 0:
-			n += int64(t.Partitions)
+		default:
+			n += int64(max(t.Partitions, 0))
 		}
 	}
 	return n
@@ -184,12 +184,12 @@ func newTopicConfigs(t NewTopic, rules *Rules) (map[string]string, error) {
 	return configs, nil
 }
 
-// assign returns the brokers of each partition.
+// assign returns the brokers of each partition. Defaults are in the place of -1 already.
 func assign(t NewTopic, place *placer) ([][]int32, error) {
 	switch {
-	case len(t.Assignments) == 0 && (t.ReplicationFactor < -1 || t.ReplicationFactor == 0):
+	case len(t.Assignments) == 0 && t.ReplicationFactor < 1:
 		return nil, refuse(InvalidReplicationFactor, "replication factor %d: want at least 1, or -1 for the default", t.ReplicationFactor)
-	case len(t.Assignments) == 0 && (t.Partitions < -1 || t.Partitions == 0):
+	case len(t.Assignments) == 0 && t.Partitions < 1:
 		return nil, refuse(InvalidPartitions, "%d partitions: want at least 1, or -1 for the default", t.Partitions)
 	case len(t.Assignments) == 0:
 		return place.choose(0, int(t.Partitions), int(t.ReplicationFactor))

@@ -123,10 +123,10 @@ func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *plac
 	have, want := len(t.Partitions), int(increase.Count)
 	added, given := want-have, increase.Assignments
 	switch {
-	case added == 0:
-		return nil, refuse(InvalidPartitions, "topic %s has %d partitions already", t.Name, have)
 	case added < 0:
 		return nil, refuse(InvalidPartitions, "topic %s has %d partitions: %d would be fewer", t.Name, have, want)
+	case added == 0:
+		return nil, refuse(InvalidPartitions, "topic %s has %d partitions already", t.Name, have)
 	case added > recordsMax:
 		return nil, tooMany()
 	case given != nil && len(given) != added:
