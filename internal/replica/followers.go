@@ -109,8 +109,8 @@ func (l *leadership) shortest(isr []int32, v *View) int64 {
 	end := v.End
 	for i := range l.followers {
 		r := &l.followers[i]
-		if r.LogEnd < end && (slices.Contains(isr, r.ID) || r.caughtUp(v) && r.eligible(v.Brokers)) {
-			end = r.LogEnd
+		if slices.Contains(isr, r.ID) || r.caughtUp(v) && r.eligible(v.Brokers) {
+			end = min(end, r.LogEnd)
 		}
 	}
 	return end

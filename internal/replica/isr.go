@@ -46,7 +46,7 @@ func (s *PartitionState) ExpandISR(id int32, v *View) *PartitionState {
 	case !r.eligible(v.Brokers):
 		return nil
 	}
-	return s.propose(append(slices.Clone(s.ISR), id), v)
+	return s.propose(append(slices.Clone(s.ISR), id), true, v)
 }
 
 // ShrinkISR returns the state in which followers that lag are about to leave the ISR, or nil if none is.
@@ -61,11 +61,11 @@ func (s *PartitionState) ShrinkISR(v *View) *PartitionState {
 	if len(isr) == len(s.ISR) {
 		return nil
 	}
-	return s.propose(isr, v)
+	return s.propose(isr, false, v)
 }
 
-func (s *PartitionState) propose(isr []int32, v *View) *PartitionState {
-	c := &ISRChange{ISR: isr, Expands: len(isr) > len(s.ISR), LeaderEpoch: s.LeaderEpoch, PartitionEpoch: s.PartitionEpoch}
+func (s *PartitionState) propose(isr []int32, expands bool, v *View) *PartitionState {
+	c := &ISRChange{ISR: isr, Expands: expands, LeaderEpoch: s.LeaderEpoch, PartitionEpoch: s.PartitionEpoch}
 	for _, id := range isr {
 		c.BrokerEpochs = append(c.BrokerEpochs, s.lifeOf(id, v))
 	}
@@ -81,8 +81,8 @@ func (s *PartitionState) lifeOf(id int32, v *View) int64 {
 		if b := v.Brokers.Broker(id); b != nil {
 			return b.Epoch
 		}
-	} else if r := s.follower(id); r != nil && r.BrokerEpoch >= 0 {
-		return r.BrokerEpoch
+	} else if r := s.follower(id); r != nil {
+		return max(r.BrokerEpoch, NoBrokerEpoch)
 	}
 	return NoBrokerEpoch
 }

@@ -140,7 +140,7 @@ func (c *Sessions) add(s *Session) bool {
 		return false
 	}
 	for s.ID == 0 || c.mu.byID[s.ID] != nil {
-		s.ID = rand.Int32N(math.MaxInt32) + 1
+		s.ID = rand.Int32()
 	}
 	c.mu.byID[s.ID] = s
 	return true
@@ -194,9 +194,10 @@ func (c *Sessions) Acquire(id, epoch int32, useIDs bool) (*Session, error) {
 		return nil, ErrSessionEpoch
 	}
 	s.busy = true
-	if s.epoch++; s.epoch < 1 {
-		s.epoch = 1
+	if s.epoch == math.MaxInt32 {
+		s.epoch = 0
 	}
+	s.epoch++
 	return s, nil
 }
 

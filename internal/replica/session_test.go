@@ -175,3 +175,89 @@ func TestSessionTurns(t *testing.T) {
 	f("c", 1000, "[b a c]")
 	f("b", 1000, "[a c b]")
 }
+
+// A session is made for one partition at least, and for as many as there may be.
+func TestSessionSizes(t *testing.T) {
+	c := NewSessions(SessionOptions{Slots: 10})
+	f := func(n int, want bool) {
+		t.Helper()
+		parts := make([]FetchPartition, n)
+		for i := range parts {
+			parts[i] = FetchPartition{Name: []byte("t"), Index: int32(i)}
+		}
+		s := c.Open(parts, false, false)
+		if (s != nil) != want {
+			t.Fatalf("%d partitions: got a session: %v", n, s != nil)
+		}
+		if s == nil {
+			return
+		}
+		if s.ID <= 0 || c.Done(s) != s.ID {
+			t.Errorf("%d partitions: session %d", n, s.ID)
+		}
+		extra := FetchPartition{Name: []byte("t"), Index: int32(n)}
+		s.Update(&extra)
+		if kept := c.Done(s) != 0; kept != (n < sessionPartitionsMax) {
+			t.Errorf("with %d partitions it is kept: %v", n+1, kept)
+		}
+	}
+	f(0, false)
+	f(1, true)
+	f(sessionPartitionsMax-1, true)
+	f(sessionPartitionsMax, true)
+	f(sessionPartitionsMax+1, false)
+}
+
+// Who may take whose slot: after EvictionAge any, else a follower that of a consumer, and a larger one that
+// of a smaller one that is old. To the millisecond.
+func TestSessionEvictionAge(t *testing.T) {
+	const age = time.Minute
+	f := func(name string, oldSize int, oldPrivileged bool, created, used time.Duration, size int, privileged, want bool) {
+		t.Helper()
+		now := time.Unix(1000, 0)
+		c := NewSessions(SessionOptions{Slots: 1, EvictionAge: age, Now: func() time.Time { return now }})
+		old := c.Open(fetchOf("a", "b", "c")[:oldSize], false, oldPrivileged)
+		now = now.Add(created - used)
+		c.Done(old)
+		now = now.Add(used)
+		if got := c.Open(fetchOf("a", "b", "c")[:size], false, privileged) != nil; got != want {
+			t.Errorf("%s: got a session: %v", name, got)
+		}
+	}
+	f("unused for long", 1, true, 2*age, age+1, 1, false, true)
+	f("unused, but not for long", 1, true, 2*age, age, 1, false, false)
+	f("larger, the other old", 1, false, age+1, 0, 2, false, true)
+	f("larger, the other not old", 1, false, age, 0, 2, false, false)
+	f("as large, the other old", 2, false, 2*age, 0, 2, false, false)
+	f("smaller, the other old", 2, false, 2*age, 0, 1, false, false)
+	f("a follower, the other new", 3, false, 0, 0, 1, true, true)
+	f("a larger follower, the other a new one", 1, true, 0, 0, 3, true, false)
+	f("a larger follower, the other an old one", 1, true, 2*age, 0, 3, true, true)
+	f("a consumer, the other a follower", 1, true, 2*age, 0, 3, false, false)
+}
+
+// A partition without news keeps its turn.
+func TestSessionKeepsTurns(t *testing.T) {
+	s := NewSessions(SessionOptions{Slots: 1}).Open(fetchOf("a", "b"), false, false)
+	f := s.Append(nil)[0]
+	f.Result = FetchResult{Read: commitlog.ReadResult{Offsets: &commitlog.Offsets{HighWatermark: 5}}}
+	s.Sent(f)
+	if got := order(s); got != "[a b]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Forgetting one partition of a topic leaves the others in their places.
+func TestSessionForgetsOneOfTwo(t *testing.T) {
+	s := NewSessions(SessionOptions{Slots: 1}).Open([]FetchPartition{{Name: []byte("t")}, {Name: []byte("t"), Index: 1}}, false, false)
+	s.Forget([]byte("t"), topicID(0), 0)
+	f := FetchPartition{Name: []byte("t"), Index: 1, Offset: 5}
+	s.Update(&f)
+	if list := s.Append(nil); len(list) != 1 || list[0].Offset != 5 || len(s.byName) != 1 {
+		t.Errorf("got %d partitions, %d topics", len(list), len(s.byName))
+	}
+	s.Forget([]byte("t"), topicID(0), 1)
+	if len(s.byName)+len(s.byID) > 0 {
+		t.Error("a topic without partitions is kept")
+	}
+}

@@ -58,12 +58,14 @@ const NoEpoch int32 = -1
 // checkEpoch compares the leader epoch that a client knows with ours.
 func (s *PartitionState) checkEpoch(epoch int32) error {
 	switch {
-	case epoch == NoEpoch || epoch == s.LeaderEpoch:
+	case epoch == NoEpoch:
 		return nil
 	case epoch < s.LeaderEpoch:
 		return ErrFencedLeaderEpoch
+	case epoch > s.LeaderEpoch:
+		return ErrUnknownLeaderEpoch
 	}
-	return ErrUnknownLeaderEpoch
+	return nil
 }
 
 // CheckLeader says why a client that knows this leader epoch is not served by this broker. An epoch that differs is
