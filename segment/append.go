@@ -82,7 +82,7 @@ func (s *Segment) indexSet(set []byte, position int64) {
 		if err != nil {
 			panic("BUG: appended set is not made of batches: " + err.Error())
 		}
-		s.stampsOf(f)
+		s.stamps.note(f)
 		s.indexBatch(f, true)
 		set = set[f.size:]
 		position = f.end()
@@ -99,7 +99,8 @@ func (s *Segment) indexBatch(f frame, store bool) {
 	s.index.Lock()
 	defer s.index.Unlock()
 	idx := s.idx.Load()
-	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: s.maxStamp(), bytes: s.bytes}
+	largest, _ := s.stamps.largest()
+	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: largest, bytes: s.bytes}
 	if b.add(f) && store {
 		s.maybeStorePieceLocked(idx)
 	}

@@ -40,15 +40,15 @@ func (s *Segment) Batches(from, to int64) iter.Seq2[Located, error] {
 			return
 		}
 		defer f.release()
-		r := newBatchReader(s, f, from, min(to, s.size.Load()))
+		r := newBatchReader(&s.files, s.health.damage.Load(), f, from, min(to, s.size.Load()))
 		defer r.release()
 		for {
 			b, err := r.next()
 			if err == io.EOF {
 				return
 			}
-			if err != nil && s.heal(f, err, r.damage) {
-				r.damage = s.damage.Load()
+			if err != nil && s.health.heal(&s.files, f, err, r.damage) {
+				r.damage = s.health.damage.Load()
 				continue
 			}
 			if !yield(b, err) || err != nil {
@@ -60,7 +60,7 @@ func (s *Segment) Batches(from, to int64) iter.Seq2[Located, error] {
 
 // A batchReader reads batches one after the other.
 type batchReader struct {
-	s        *Segment
+	files    *fileSet
 	file     *openFile
 	position int64 // of the next batch
 	frame    frame // of the batch that next has returned
@@ -75,9 +75,10 @@ type batchReader struct {
 	n     int    // bytes in chunk
 }
 
-func newBatchReader(s *Segment, f *openFile, from, to int64) *batchReader {
+// newBatchReader passes by the damage, which may be nil.
+func newBatchReader(files *fileSet, damage *damageList, f *openFile, from, to int64) *batchReader {
 	chunk := chunks.Get().(*[chunkSize]byte)
-	return &batchReader{s: s, file: f, position: from, limit: to, last: s.base - 1, damage: s.damage.Load(), chunk: chunk}
+	return &batchReader{files: files, file: f, position: from, limit: to, last: files.base - 1, damage: damage, chunk: chunk}
 }
 
 func (r *batchReader) release() { chunks.Put(r.chunk) }
@@ -119,7 +120,7 @@ func (r *batchReader) next() (Located, error) {
 }
 
 func (r *batchReader) corrupt(err error) error {
-	return r.s.corrupt(r.position, r.last+1, err)
+	return r.files.corrupt(r.position, r.last+1, err)
 }
 
 // bytes returns at least n bytes at the reader's position; n of them are in front of limit.
@@ -198,7 +199,7 @@ func (r *batchReader) firstRecord(timestamp, start int64) (t TimestampOffset, ok
 		}
 		t, ok, err = firstInBatch(l.Batch, timestamp, start)
 		if err != nil {
-			return t, false, r.s.corrupt(l.Position, l.Batch.BaseOffset(), err)
+			return t, false, r.files.corrupt(l.Position, l.Batch.BaseOffset(), err)
 		}
 		if ok {
 			return t, true, nil

@@ -16,7 +16,7 @@ func (s *Segment) FirstBelowBase() (count int, err error) {
 		return 0, err
 	}
 	defer f.release()
-	r := newBatchReader(s, f, 0, s.size.Load())
+	r := newBatchReader(&s.files, s.health.damage.Load(), f, 0, s.size.Load())
 	r.damage = nil
 	defer r.release()
 	for count < below {

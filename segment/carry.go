@@ -39,10 +39,10 @@ func (s *Segment) AppendDamage(from *Segment, d Damage) error {
 	}
 	s.size.Store(size + d.Size)
 	s.txnsComplete.Store(false)
-	s.healing.Lock()
-	defer s.healing.Unlock()
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
 	d.Position = size
-	s.setDamagesLocked(append(slices.Clone(s.Damages()), d))
+	s.health.setLocked(&s.files, append(slices.Clone(s.Damages()), d))
 	return nil
 }
 

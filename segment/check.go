@@ -70,7 +70,7 @@ func (c *checker) walk() error {
 		return err
 	}
 	defer f.release()
-	r := newBatchReader(c.s, f, 0, c.s.size.Load())
+	r := newBatchReader(&c.s.files, c.s.health.damage.Load(), f, 0, c.s.size.Load())
 	defer r.release()
 	for {
 		l, err := r.next()
@@ -96,7 +96,7 @@ func (c *checker) batch(l Located) error {
 		err = fmt.Errorf("offsets %d-%d do not come after %d", b.BaseOffset(), b.LastOffset(), c.last)
 	}
 	if err != nil {
-		return c.s.corrupt(l.Position, c.last+1, err)
+		return c.s.files.corrupt(l.Position, c.last+1, err)
 	}
 	c.last = b.LastOffset()
 	if b.MaxTimestamp() > c.max.timestamp {
@@ -118,7 +118,7 @@ func (c *checker) offsetEntry(l Located) error {
 	}
 	first, err := l.Batch.FirstOffset()
 	if err != nil {
-		return c.s.corrupt(l.Position, l.Batch.BaseOffset(), err)
+		return c.s.files.corrupt(l.Position, l.Batch.BaseOffset(), err)
 	}
 	if first > c.s.base+int64(e.offset) || first <= c.entry {
 		return c.badEntry(IndexFile, int64(e.offset), "batch at position %d begins at offset %d", e.position, first)

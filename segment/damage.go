@@ -59,97 +59,22 @@ func (l damageList) with(offset int64) (Damage, bool) {
 }
 
 // Damages returns what is in quarantine, in order. The list is not to be changed.
-func (s *Segment) Damages() []Damage {
-	if l := s.damage.Load(); l != nil {
-		return *l
-	}
-	return nil
-}
+func (s *Segment) Damages() []Damage { return s.health.list() }
 
 // OnDamage makes found be called for each Damage when it is put in quarantine. It may be called
 // with locks of the segment held and must not call it. Set it before anything else is done.
 func (s *Segment) OnDamage(found func(path string, d Damage)) {
-	s.healing.Lock()
-	defer s.healing.Unlock()
-	s.healing.onDamage = found
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	s.health.mu.onDamage = found
 }
 
 // AddLoss puts offsets in quarantine that are lost together with their bytes: those between the
 // last batch and the next segment. why says how that is known. It is forgotten when the segment is
 // opened again.
 func (s *Segment) AddLoss(first, end int64, why error) {
-	s.healing.Lock()
-	defer s.healing.Unlock()
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
 	d := Damage{Position: s.size.Load(), First: first, End: end, Err: why}
-	s.setDamagesLocked(append(slices.Clone(s.Damages()), d))
-}
-
-// setDamagesLocked publishes a list and tells of what is new in it.
-func (s *Segment) setDamagesLocked(list []Damage) (news bool) {
-	old := s.Damages()
-	if len(list) == 0 {
-		s.damage.Store(nil)
-	} else {
-		s.damage.Store((*damageList)(&list))
-	}
-	for _, d := range list {
-		known := slices.ContainsFunc(old, func(o Damage) bool { return o.Position == d.Position && o.Size == d.Size })
-		if known {
-			continue
-		}
-		news = true
-		if s.healing.onDamage != nil {
-			s.healing.onDamage(s.Path(LogFile), d)
-		}
-	}
-	return news
-}
-
-// cutDamagesLocked forgets what is at a position and behind it, or an offset, because it was
-// truncated.
-func (s *Segment) cutDamagesLocked(position, offset int64) {
-	var kept []Damage
-	for _, d := range s.Damages() {
-		d.End = min(d.End, offset)
-		if d.Size > 0 && d.end() <= position || d.Size == 0 && d.First < d.End && d.Position <= position {
-			kept = append(kept, d)
-		}
-	}
-	s.setDamagesLocked(kept)
-}
-
-// beforeDamage returns the position of the first damage at or behind a position, or limit.
-func (s *Segment) beforeDamage(position, limit int64) int64 {
-	if l := s.damage.Load(); l != nil {
-		if i := l.from(position); i < len(*l) {
-			return min(limit, (*l)[i].Position)
-		}
-	}
-	return limit
-}
-
-// inDamage is the error for a reader of a damaged stretch.
-func (s *Segment) inDamage(position int64) error {
-	l := s.damage.Load()
-	if l == nil {
-		return ErrNotFound // truncated meanwhile
-	}
-	d, ok := l.at(position)
-	if !ok {
-		return ErrNotFound
-	}
-	return s.quarantined(d)
-}
-
-func (s *Segment) quarantined(d Damage) error {
-	return &CorruptError{Path: s.Path(LogFile), Position: d.Position, Offset: d.First, Err: d.Err, End: d.End}
-}
-
-// lossAt returns the error for an offset behind the last batch that is known to be lost.
-func (s *Segment) lossAt(offset int64) error {
-	list := s.Damages()
-	if n := len(list); n > 0 && list[n-1].Size == 0 && offset < list[n-1].End {
-		return s.quarantined(list[n-1])
-	}
-	return ErrNotFound
+	s.health.setLocked(&s.files, append(slices.Clone(s.Damages()), d))
 }

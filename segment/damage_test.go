@@ -44,10 +44,10 @@ var missing = []byte("missing")
 func mustReplace(t *testing.T, s *Segment, kind Kind, b []byte) {
 	t.Helper()
 	if bytes.Equal(b, missing) {
-		must(t, s.removeFile(kind))
+		must(t, s.files.remove(kind))
 		return
 	}
-	must(t, vfs.WriteFileAtomic(s.fs, s.Path(kind), b))
+	must(t, vfs.WriteFileAtomic(s.files.fs, s.Path(kind), b))
 }
 
 func randomBytes(rng *rand.Rand, n int) []byte {

@@ -14,7 +14,7 @@ import (
 // open the file for each read. So there are three times as many descriptors as the cache may hold
 // at most, besides those of single operations. All methods are safe for concurrent use.
 type FileCache struct {
-	clock clock
+	cache clockCache
 	max   atomic.Int64
 	open  atomic.Int64 // cached or in use
 }
@@ -30,7 +30,7 @@ func NewFileCache(maxFiles int) *FileCache {
 func (c *FileCache) SetMax(maxFiles int) {
 	n := int64(max(maxFiles, 1))
 	c.max.Store(n)
-	c.clock.setBudget(n)
+	c.cache.setBudget(n)
 }
 
 // crowded reports whether slices must do without descriptors.
@@ -38,14 +38,14 @@ func (c *FileCache) crowded() bool { return c.open.Load() > 2*c.max.Load() }
 
 // CloseIdle closes the descriptors that nobody has used since the last call. Called every now
 // and then, it leaves an idle partition without any.
-func (c *FileCache) CloseIdle() { c.clock.evictIdle() }
+func (c *FileCache) CloseIdle() { c.cache.evictIdle() }
 
 // CloseUnused closes all descriptors that nobody is using this moment.
-func (c *FileCache) CloseUnused() { c.clock.evictAll() }
+func (c *FileCache) CloseUnused() { c.cache.evictAll() }
 
 // Len returns how many descriptors the cache holds.
 func (c *FileCache) Len() int {
-	n, _ := c.clock.len()
+	n, _ := c.cache.len()
 	return n
 }
 
@@ -157,7 +157,7 @@ func (c *cachedFile) open() (*openFile, error) {
 		return f.release
 	}}
 	c.cur.Store(f)
-	c.cache.clock.add(&f.slot)
+	c.cache.cache.add(&f.slot)
 	return f, nil
 }
 
@@ -166,7 +166,7 @@ func (c *cachedFile) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	if f := c.cur.Load(); f != nil && c.cache.clock.remove(&f.slot) {
+	if f := c.cur.Load(); f != nil && c.cache.cache.remove(&f.slot) {
 		c.cur.Store(nil)
 		f.release()
 	}

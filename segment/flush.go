@@ -55,13 +55,7 @@ func (s *Segment) Flush() error {
 	if err := s.flushIndexes(); err != nil {
 		return err
 	}
-	if s.newName.Swap(false) {
-		if err := s.fs.SyncDir(s.directory()); err != nil {
-			s.newName.Store(true)
-			return err
-		}
-	}
-	return nil
+	return s.files.syncNames()
 }
 
 func (s *Segment) syncLog() error {
@@ -86,7 +80,7 @@ func (s *Segment) flushIndexes() error {
 		err = s.syncIndexFiles()
 	}
 	if txns && err == nil {
-		err = s.syncFile(TxnIndexFile)
+		err = s.files.sync(TxnIndexFile)
 	}
 	if err != nil {
 		s.index.Lock()
@@ -133,6 +127,6 @@ func (s *Segment) release() {
 	defer s.index.Unlock()
 	s.index.bare = false // who was about to make the files comes too late
 	if idx := s.idx.Swap(nil); idx != nil {
-		s.cfg.Indexes.clock.remove(&idx.slot)
+		s.cfg.Indexes.cache.remove(&idx.slot)
 	}
 }

@@ -278,7 +278,7 @@ func TestGoldenAppend(t *testing.T) {
 
 func content(t *testing.T, s *Segment, kind Kind) []byte {
 	t.Helper()
-	b, err := vfs.ReadFile(s.fs, s.Path(kind), 1<<30)
+	b, err := vfs.ReadFile(s.files.fs, s.Path(kind), 1<<30)
 	must(t, err)
 	return b
 }

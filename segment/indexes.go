@@ -3,7 +3,6 @@ package segment
 import (
 	"io"
 	"math"
-	"os"
 	"sync/atomic"
 )
 
@@ -51,16 +50,16 @@ func (idx *indexes) lastTime() timeEntry {
 
 // An IndexCache bounds the memory for the indexes of segments that nobody appends to. They are
 // read when they are needed. All methods are safe for concurrent use.
-type IndexCache struct{ clock clock }
+type IndexCache struct{ cache clockCache }
 
 // NewIndexCache returns a cache that holds at most maxBytes of index entries.
-func NewIndexCache(maxBytes int64) *IndexCache { return &IndexCache{clock{budget: maxBytes}} }
+func NewIndexCache(maxBytes int64) *IndexCache { return &IndexCache{clockCache{budget: maxBytes}} }
 
 // DropIdle drops the indexes that nobody has used since the last call.
-func (c *IndexCache) DropIdle() { c.clock.evictIdle() }
+func (c *IndexCache) DropIdle() { c.cache.evictIdle() }
 
 // Size returns how many indexes are cached, and their size in bytes.
-func (c *IndexCache) Size() (count int, bytes int64) { return c.clock.len() }
+func (c *IndexCache) Size() (count int, bytes int64) { return c.cache.len() }
 
 // indexes returns the indexes, and reads them if they are not in memory.
 func (s *Segment) indexes() (*indexes, error) {
@@ -115,7 +114,7 @@ func (s *Segment) cacheLocked(idx *indexes) {
 		s.idx.CompareAndSwap(idx, nil)
 		return nil
 	}
-	s.cfg.Indexes.clock.add(&idx.slot)
+	s.cfg.Indexes.cache.add(&idx.slot)
 }
 
 // distrust replaces indexes that led to the wrong place by new ones, made from the log.
@@ -125,7 +124,7 @@ func (s *Segment) distrust(idx *indexes) {
 	if idx.built || s.idx.Load() != idx {
 		return
 	}
-	s.cfg.Indexes.clock.remove(&idx.slot)
+	s.cfg.Indexes.cache.remove(&idx.slot)
 	// A log that cannot be read is reported by the scan that follows.
 	_, _ = s.rebuildLocked()
 }
@@ -138,7 +137,7 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 		return nil, err
 	}
 	defer f.release()
-	if _, err := s.prove(f, nil); err != nil {
+	if _, err := s.health.prove(&s.files, f, nil); err != nil {
 		return nil, err
 	}
 	idx := newIndexes(nil, nil)
@@ -164,7 +163,7 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	b.addTime(true)
 	s.index.stored = storedEntries{}
 	s.index.dirty = true
-	s.newName.Store(true) // the files may be missing
+	s.files.renamed.Store(true) // the files may be missing
 	s.idx.Store(idx)
 	return idx, nil
 }
@@ -255,18 +254,9 @@ func (s *Segment) maybeStorePieceLocked(idx *indexes) {
 // syncIndexFiles makes the index files durable.
 func (s *Segment) syncIndexFiles() error {
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
-		if err := s.syncFile(kind); err != nil {
+		if err := s.files.sync(kind); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s *Segment) syncFile(kind Kind) error {
-	f, err := s.openFile(kind, os.O_RDWR)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }

@@ -110,7 +110,7 @@ func allZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
 
 // load reads the index file of a segment. A missing file is one without entries.
 func (l layout[E]) load(s *Segment, accept func(E) bool) (entries []E, found, sound bool, err error) {
-	f, err := s.openFile(l.kind, os.O_RDONLY)
+	f, err := s.files.open(l.kind, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, true, nil
 	}
@@ -129,7 +129,7 @@ func (l layout[E]) load(s *Segment, accept func(E) bool) (entries []E, found, so
 // store writes entries[from:] at their place in the index file and, with trim, ends the file
 // behind the last one. changed says that the file needs a sync.
 func (l layout[E]) store(s *Segment, entries []E, from int, trim bool) (changed bool, err error) {
-	f, err := s.openFile(l.kind, os.O_RDWR|os.O_CREATE)
+	f, err := s.files.open(l.kind, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return false, err
 	}

@@ -12,7 +12,7 @@ var ErrEndLost = errors.New("the indexes know of batches behind the last one")
 // indexes leads behind the last batch. Offsets that are missing in front of the next segment are none
 // otherwise, as compaction takes batches. ok is false for none, and where the damage is known.
 func (s *Segment) LostEnd() (d Damage, ok bool, err error) {
-	g := s.guard.Load()
+	g := s.health.guard.Load()
 	if list := s.Damages(); g == nil || len(list) > 0 && list[len(list)-1].end() >= s.Size() {
 		return Damage{}, false, nil
 	}

@@ -34,7 +34,7 @@ func TestLostEnd(t *testing.T) {
 		must(t, s.Close())
 	}
 	file := func(s *Segment, kind Kind, size int64) {
-		h, err := s.fs.OpenFile(s.Path(kind), os.O_RDWR, 0)
+		h, err := s.files.fs.OpenFile(s.Path(kind), os.O_RDWR, 0)
 		must(t, err)
 		must(t, h.Truncate(size))
 		must(t, h.Close())
@@ -44,12 +44,12 @@ func TestLostEnd(t *testing.T) {
 	f("cut", end, end/2, func(s *Segment, half int64) { file(s, LogFile, half) })
 	f("cut, without its index", end, -1, func(s *Segment, half int64) {
 		file(s, LogFile, half)
-		must(t, s.fs.Remove(s.Path(IndexFile)))
+		must(t, s.files.fs.Remove(s.Path(IndexFile)))
 	})
 	aborted := func(last int64) func(*Segment, int64) {
 		return func(s *Segment, half int64) {
 			file(s, LogFile, half)
-			must(t, s.fs.Remove(s.Path(IndexFile)))
+			must(t, s.files.fs.Remove(s.Path(IndexFile)))
 			must(t, s.ReplaceAborted([]AbortedTxn{{ProducerID: 1, FirstOffset: 3, LastOffset: last, LastStableOffset: 3}}))
 		}
 	}
@@ -57,7 +57,7 @@ func TestLostEnd(t *testing.T) {
 	f("cut, with one of the rest", end, -1, aborted(end/2-1))
 	f("cut, with one of the next segment", end, -1, aborted(end))
 	f("a damaged entry", end+5, -1, func(s *Segment, _ int64) {
-		h, err := s.fs.OpenFile(s.Path(IndexFile), os.O_RDWR, 0)
+		h, err := s.files.fs.OpenFile(s.Path(IndexFile), os.O_RDWR, 0)
 		must(t, err)
 		size, err := h.Size()
 		must(t, err)

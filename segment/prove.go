@@ -39,10 +39,9 @@ type prover struct {
 }
 
 // newProver begins at the start of the file; limit is where the walk ends.
-func (s *Segment) newProver(f *openFile, limit, bound int64) *prover {
-	r := newBatchReader(s, f, 0, limit)
-	r.damage = nil
-	return &prover{r: r, next: s.base, bound: bound, budget: 4*limit + 64<<20}
+func newProver(files *fileSet, f *openFile, limit, bound int64) *prover {
+	r := newBatchReader(files, nil, f, 0, limit)
+	return &prover{r: r, next: files.base, bound: bound, budget: 4*limit + 64<<20}
 }
 
 func (p *prover) release() { p.r.release() }
@@ -105,7 +104,7 @@ func (p *prover) judge(l Located) error {
 func (p *prover) claimedByNext(l Located, last int64) bool {
 	end := l.Position + int64(l.Batch.Size())
 	f, err := p.r.frameAt(end)
-	odd := f.base < p.next || !inRange(f.base, p.r.s.base)
+	odd := f.base < p.next || !inRange(f.base, p.r.files.base)
 	if isBadFrame(err) || err == nil && odd {
 		position := p.r.position
 		p.r.position = end
@@ -215,7 +214,7 @@ func (p *prover) plausible(b []byte) bool {
 	}
 	offset := int64(binary.BigEndian.Uint64(b))
 	length := int64(int32(binary.BigEndian.Uint32(b[8:])))
-	return offset >= p.next && offset < p.bound && offset-p.r.s.base <= math.MaxInt32 && length >= minLength
+	return offset >= p.next && offset < p.bound && offset-p.r.files.base <= math.MaxInt32 && length >= minLength
 }
 
 // candidate returns the batch at a position if it is good, with its exact base, else ErrNotFound.
@@ -230,7 +229,7 @@ func (p *prover) candidate(position int64) (frame, error) {
 	if err != nil {
 		return frame{}, err
 	}
-	if f.base < p.next || f.last >= p.bound || f.last-p.r.s.base > math.MaxInt32 {
+	if f.base < p.next || f.last >= p.bound || f.last-p.r.files.base > math.MaxInt32 {
 		return frame{}, ErrNotFound
 	}
 	p.budget -= int64(f.size)
@@ -248,7 +247,7 @@ func (p *prover) candidate(position int64) (frame, error) {
 	}
 	if f.wrapper && f.size < hugeBatch {
 		sc := scanner{file: p.r.file, limit: p.r.limit}
-		if f.base, err = p.r.s.firstOffset(&sc, f); isBadFrame(err) {
+		if f.base, err = firstOffset(&sc, f); isBadFrame(err) {
 			return frame{}, ErrNotFound
 		}
 		f.base = max(f.base, p.next)
@@ -315,7 +314,7 @@ func (s *Segment) HasBatch() (bool, error) {
 		return false, err
 	}
 	defer f.release()
-	p := s.newProver(f, s.size.Load(), math.MaxInt64)
+	p := newProver(&s.files, f, s.size.Load(), math.MaxInt64)
 	defer p.release()
 	_, _, err = p.step()
 	if err == io.EOF || p.tail {
@@ -333,7 +332,7 @@ func (s *Segment) ProveEnd(bound int64) (end int64, certain bool, err error) {
 		return 0, false, err
 	}
 	defer f.release()
-	p := s.newProver(f, s.size.Load(), bound)
+	p := newProver(&s.files, f, s.size.Load(), bound)
 	defer p.release()
 	from, last := s.base, int64(0) // the least offset and the position of the last batch
 	for {
@@ -360,6 +359,6 @@ func (p *prover) gapAt(position, from int64) bool {
 		return true
 	}
 	sc := scanner{file: p.r.file, limit: p.r.limit}
-	base, err := p.r.s.firstOffset(&sc, f)
+	base, err := firstOffset(&sc, f)
 	return err != nil || base > from
 }

@@ -35,7 +35,7 @@ func proved(t *testing.T, s *Segment, bound int64) (steps []string) {
 	f, err := s.log.acquire()
 	must(t, err)
 	defer f.release()
-	p := s.newProver(f, s.Size(), bound)
+	p := newProver(&s.files, f, s.Size(), bound)
 	defer p.release()
 	for {
 		l, d, err := p.step()
@@ -152,7 +152,7 @@ func TestProverBudget(t *testing.T) {
 	defer f.release()
 	try := func(budget int64, want bool) {
 		t.Helper()
-		p := s.newProver(f, s.Size(), 100)
+		p := newProver(&s.files, f, s.Size(), 100)
 		defer p.release()
 		p.budget = budget
 		if _, err := p.byContent(); (err == nil) != want || err != nil && err != ErrNotFound {
@@ -170,7 +170,7 @@ func TestProverPlausible(t *testing.T) {
 	f, err := s.log.acquire()
 	must(t, err)
 	defer f.release()
-	p := s.newProver(f, s.Size(), 1<<40)
+	p := newProver(&s.files, f, s.Size(), 1<<40)
 	defer p.release()
 	p.next = 110
 	try := func(offset int64, length uint32, magic byte, want bool) {
@@ -206,7 +206,7 @@ func TestProverCandidate(t *testing.T) {
 	defer f.release()
 	try := func(position, at, next, bound int64, want bool) {
 		t.Helper()
-		p := s.newProver(f, s.Size(), bound)
+		p := newProver(&s.files, f, s.Size(), bound)
 		defer p.release()
 		p.r.position, p.next = at, next
 		got, err := p.candidate(position)

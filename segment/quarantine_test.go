@@ -295,7 +295,7 @@ func TestGuardedReadDoesNotAllocate(t *testing.T) {
 	must(t, err)
 	fill(t, s, 2000)
 	must(t, s.Close())
-	s, err = Open(vfs.OS, s.directory(), 0, Config{})
+	s, err = Open(vfs.OS, s.files.directory(), 0, Config{})
 	must(t, err)
 	s.Guard(2000)
 	read := func() {

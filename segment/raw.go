@@ -2,7 +2,6 @@ package segment
 
 import (
 	"errors"
-	"io/fs"
 )
 
 // ReadBytes fills p with the bytes at a position of the .log file, which are below Size. They
@@ -27,8 +26,8 @@ func (s *Segment) IndexSizes() (offsets, times int64, err error) {
 	if idx := s.idx.Load(); idx != nil {
 		return int64(len(idx.offsets.Load().view())) * offsetEntrySize, int64(len(idx.times.Load().view())) * timeEntrySize, nil
 	}
-	if offsets, err = s.fileSize(IndexFile); err == nil {
-		times, err = s.fileSize(TimeIndexFile)
+	if offsets, err = s.files.size(IndexFile); err == nil {
+		times, err = s.files.size(TimeIndexFile)
 	}
 	return offsets, times, err
 }
@@ -46,15 +45,4 @@ func (s *Segment) Indexed() (position, offset int64, err error) {
 		offset = max(offset, s.base+int64(times[n-1].offset))
 	}
 	return position, offset, errors.Join(err, timesErr)
-}
-
-func (s *Segment) fileSize(kind Kind) (int64, error) {
-	info, err := s.statFile(kind)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }

@@ -100,22 +100,22 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool
 		return Slice{}, err
 	}
 	var fr frame
-	if s.doubt.Load() == nil {
+	if s.health.doubt.Load() == nil {
 		fr, err = s.locate(f, start, 0)
 	} else {
 		fr, err = s.provenFrame(f, start, maxBytes)
 	}
-	if err == ErrNotFound && s.damage.Load() != nil {
-		err = s.lossAt(start)
+	if err == ErrNotFound && s.health.damage.Load() != nil {
+		err = s.health.lossAt(&s.files, start)
 	}
 	if err == nil && fr.damaged {
-		err = s.inDamage(fr.position)
+		err = s.health.errorAt(&s.files, fr.position)
 	}
 	if err != nil {
 		f.release()
 		return Slice{}, err
 	}
-	maxPosition = s.beforeDamage(fr.position, maxPosition)
+	maxPosition = s.health.before(fr.position, maxPosition)
 	size := maxBytes
 	if minOne {
 		size = max(size, fr.size)
@@ -150,12 +150,12 @@ func (s *Segment) Translate(offset, fromPosition int64) (p BatchPosition, ok boo
 
 // locate is Translate with an open file. Damage that it meets goes to quarantine.
 func (s *Segment) locate(f *openFile, offset, from int64) (frame, error) {
-	seen := s.damage.Load()
+	seen := s.health.damage.Load()
 	fr, err := s.search(f, offset, from)
 	if err == nil || err == ErrNotFound {
 		return fr, err
 	}
-	if s.heal(f, err, seen) {
+	if s.health.heal(&s.files, f, err, seen) {
 		fr, err = s.search(f, offset, from)
 	}
 	if err == errTorn {
@@ -200,7 +200,7 @@ func (s *Segment) entryFrame(sc *scanner, e offsetEntry) (frame, error) {
 	}
 	first := fr.base
 	if limit := s.base + int64(e.offset); fr.wrapper && fr.last > limit {
-		if first, err = s.firstOffset(sc, fr); err != nil {
+		if first, err = firstOffset(sc, fr); err != nil {
 			return frame{}, err
 		}
 	}
@@ -211,7 +211,7 @@ func (s *Segment) entryFrame(sc *scanner, e offsetEntry) (frame, error) {
 }
 
 // firstOffset looks into a wrapper. Only indexes of Kafka 1.1 and older make that necessary.
-func (s *Segment) firstOffset(sc *scanner, fr frame) (int64, error) {
+func firstOffset(sc *scanner, fr frame) (int64, error) {
 	if fr.size >= hugeBatch {
 		return 0, frameError("wrapper is too large")
 	}
@@ -265,7 +265,7 @@ func (s *Segment) scan(sc *scanner, position, offset int64) (frame, error) {
 		case err == errTorn:
 			return frame{}, err
 		case isBadFrame(err):
-			return frame{}, s.corrupt(position, -1, err)
+			return frame{}, s.files.corrupt(position, -1, err)
 		case err != nil:
 			return frame{}, err
 		case f.last >= offset:
@@ -283,14 +283,10 @@ func (s *Segment) follows(f frame, last int64) error {
 	if f.last <= last {
 		return frameError("offsets do not increase")
 	}
-	if g := s.guard.Load(); g != nil && f.position < g.end && f.last >= g.bound {
+	if g := s.health.guard.Load(); g != nil && f.position < g.end && f.last >= g.bound {
 		return frameError("offsets beyond the end")
 	}
 	return nil
-}
-
-func (s *Segment) corrupt(position, offset int64, err error) error {
-	return &CorruptError{Path: s.Path(LogFile), Position: position, Offset: offset, Err: err}
 }
 
 // NextOffset returns the offset behind the last batch, or the base offset without one.
@@ -300,9 +296,9 @@ func (s *Segment) NextOffset() (int64, error) {
 		return 0, err
 	}
 	defer f.release()
-	seen := s.damage.Load()
+	seen := s.health.damage.Load()
 	next, err := s.nextOffset(f)
-	if err != nil && s.heal(f, err, seen) {
+	if err != nil && s.health.heal(&s.files, f, err, seen) {
 		next, err = s.nextOffset(f)
 	}
 	return next, err
@@ -325,9 +321,9 @@ func (s *Segment) nextOffset(f *openFile) (int64, error) {
 		}
 		s.distrust(idx)
 	}
-	sc.damage = s.damage.Load()
+	sc.damage = s.health.damage.Load()
 	fr, err := s.scan(&sc, 0, s.base)
-	if err == ErrNotFound || err == errTorn && s.guard.Load() == nil {
+	if err == ErrNotFound || err == errTorn && s.health.guard.Load() == nil {
 		return s.base, nil
 	}
 	if err != nil {
@@ -344,10 +340,10 @@ func (s *Segment) walkToEnd(sc *scanner, fr frame) (int64, error) {
 			err = s.follows(next, fr.last)
 		}
 		switch {
-		case err == io.EOF || err == errTorn && s.guard.Load() == nil:
+		case err == io.EOF || err == errTorn && s.health.guard.Load() == nil:
 			return fr.last + 1, nil
 		case isBadFrame(err):
-			return 0, s.corrupt(fr.end(), fr.last+1, err)
+			return 0, s.files.corrupt(fr.end(), fr.last+1, err)
 		case err != nil:
 			return 0, err
 		}

@@ -27,19 +27,19 @@ func (s *Segment) Recover(visit func(Located) error, bound int64, tail func(firs
 		return 0, err
 	}
 	defer f.release()
-	s.healing.Lock()
-	defer s.healing.Unlock()
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
 	aborts := map[int64]int64{}
 	end, list, err := s.recoverBatches(f, visit, bound, tail, aborts)
 	if err != nil {
 		return 0, err
 	}
-	s.healing.proven = true
-	s.doubt.Store(nil)
-	s.setDamagesLocked(list)
+	s.health.mu.proven = true
+	s.health.doubt.Store(nil)
+	s.health.setLocked(&s.files, list)
 	cut = s.size.Load() - end
 	s.dirty.Store(true)
-	s.newName.Store(true)
+	s.files.renamed.Store(true)
 	if cut > 0 {
 		s.size.Store(end)
 		if err := f.Truncate(end); err != nil {
@@ -58,7 +58,7 @@ func (s *Segment) resetIndexes() {
 	s.index.Lock()
 	defer s.index.Unlock()
 	if old := s.idx.Load(); old != nil && !s.index.owned {
-		s.cfg.Indexes.clock.remove(&old.slot)
+		s.cfg.Indexes.cache.remove(&old.slot)
 	}
 	idx := newIndexes(nil, nil)
 	idx.built = true
@@ -67,14 +67,14 @@ func (s *Segment) resetIndexes() {
 	s.index.unsynced = true // who was here before may not have synced what he left
 	s.index.stored = storedEntries{}
 	s.bytes = 0
-	s.setMaxStamp(unknownMax(s.base))
+	s.stamps.set(unknownMax(s.base))
 	s.holdTxnsLocked()
 }
 
 // recoverBatches returns where the file is to end, and what is damaged in front of that. Into aborts go the
 // producers of ABORT markers, by offset.
 func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound int64, tail func(int64) (int64, bool, error), aborts map[int64]int64) (end int64, list damageList, err error) {
-	p := s.newProver(f, s.size.Load(), bound)
+	p := newProver(&s.files, f, s.size.Load(), bound)
 	defer p.release()
 	for {
 		l, d, err := p.step()
@@ -106,7 +106,7 @@ func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound i
 		if b := l.Batch; b.Magic() == 2 && b.IsControl() && isAbort(b) {
 			aborts[b.LastOffset()] = b.ProducerID()
 		}
-		s.stampsOf(p.r.frame)
+		s.stamps.note(p.r.frame)
 		s.indexBatch(p.r.frame, false)
 		end = l.Position + int64(l.Batch.Size())
 	}
@@ -116,7 +116,8 @@ func (s *Segment) recoverBatches(f *openFile, visit func(Located) error, bound i
 func (s *Segment) finishIndexes() error {
 	s.index.Lock()
 	defer s.index.Unlock()
-	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: s.idx.Load(), max: s.maxStamp()}
+	largest, _ := s.stamps.largest()
+	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: s.idx.Load(), max: largest}
 	b.addTime(true)
 	return s.storeLocked(true)
 }

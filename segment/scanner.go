@@ -29,7 +29,7 @@ type scanner struct {
 }
 
 func (s *Segment) scanner(f vfs.File) scanner {
-	return scanner{file: f, limit: s.size.Load(), damage: s.damage.Load()}
+	return scanner{file: f, limit: s.size.Load(), damage: s.health.damage.Load()}
 }
 
 func (sc *scanner) release() {

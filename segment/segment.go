@@ -57,21 +57,13 @@ func (c *Config) maxTimeEntries() int   { return c.MaxIndexSize / timeEntrySize 
 // Append, AppendAborted, TruncateTo, Recover, Seal, SetIndexLimits and Close. Everything else
 // may run beside it, and any number of times at once.
 type Segment struct {
-	fs   vfs.FS
-	base int64
-	cfg  Config // IndexIntervalBytes and MaxIndexSize belong to the writer
-
-	// path is held for reading while a file is opened, for writing while files are renamed.
-	path struct {
-		sync.RWMutex
-		dir, suffix string
-	}
-
+	base    int64
+	cfg     Config // IndexIntervalBytes and MaxIndexSize belong to the writer
+	files   fileSet
 	log     cachedFile
 	size    atomic.Int64 // of the batches in .log; stored after they are written
 	created atomic.Int64 // UnixNano
 	dirty   atomic.Bool  // .log has changed since its last sync
-	newName atomic.Bool  // the directory has changed since its last sync
 
 	idx  atomic.Pointer[indexes]           // nil: not in memory
 	txns atomic.Pointer[table[AbortedTxn]] // nil: not in memory
@@ -98,43 +90,21 @@ type Segment struct {
 	// flushing is held by Flush. Lock order: flushing, then index.
 	flushing sync.Mutex
 
-	// What is known of the health of .log. Readers load, who changes it holds healing.
-	// Lock order: index, then healing, then path.
-	damage  atomic.Pointer[damageList] // nil: none known
-	guard   atomic.Pointer[guard]      // nil: damage is an error
-	doubt   atomic.Pointer[doubt]      // nil: every byte was proven, or written by this process
-	healing struct {
-		sync.Mutex
-		proven   bool // Guard need not doubt
-		onDamage func(path string, d Damage)
-	}
+	health health // of .log. Lock order: index, then that of health, then that of files.
 
 	// bytes counts since the last index entry, as indexBuilder does. It belongs to the writer.
 	bytes int64
 
-	// stamps guards what is known of the timestamps.
-	stamps struct {
-		sync.Mutex
-		max        maxTimestamp
-		maxKnown   bool
-		first      int64
-		firstKnown bool
-	}
+	stamps timestamps
 }
 
 // storedEntries says how many entries the index files have.
 type storedEntries struct{ offsets, times int }
 
-// A maxTimestamp is the largest timestamp of a segment, in ms, and the last offset of the batch
-// that has it.
-type maxTimestamp struct{ timestamp, offset int64 }
-
-// unknownMax stands for a segment without timestamps.
-func unknownMax(base int64) maxTimestamp { return maxTimestamp{timestamp: -1, offset: base} }
-
 func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
-	s := &Segment{fs: fsys, base: base, cfg: cfg.withDefaults()}
-	s.path.dir, s.path.suffix = filepath.Clean(dir), s.cfg.Suffix
+	s := &Segment{base: base, cfg: cfg.withDefaults()}
+	s.files.fs, s.files.base = fsys, base
+	s.files.path.dir, s.files.path.suffix = filepath.Clean(dir), s.cfg.Suffix
 	s.log.cache, s.log.opener = s.cfg.Files, s.openLog
 	return s
 }
@@ -145,7 +115,7 @@ func newSegment(fsys vfs.FS, dir string, base int64, cfg Config) *Segment {
 // after the first Flush. After an error no files are left, if they can be removed.
 func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Segment, error) {
 	s := newSegment(fsys, dir, base, cfg)
-	f, err := s.openFile(LogFile, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	f, err := s.files.open(LogFile, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +124,7 @@ func Create(fsys vfs.FS, dir string, base int64, cfg Config, now time.Time) (*Se
 	}
 	f.Close()
 	if err == nil {
-		err = s.removeFile(TxnIndexFile)
+		err = s.files.remove(TxnIndexFile)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Remove())
@@ -173,10 +143,10 @@ func (s *Segment) begin(now time.Time) {
 	s.txnsProven.Store(true)
 	s.txnsComplete.Store(true)
 	s.index.owned, s.index.bare, s.index.noTxnFile = true, true, true
-	s.stamps.max, s.stamps.maxKnown = unknownMax(s.base), true
-	s.healing.proven = true
+	s.stamps.begin(s.base)
+	s.health.mu.proven = true
 	s.dirty.Store(true)
-	s.newName.Store(true)
+	s.files.renamed.Store(true)
 }
 
 // MakeIndexFiles makes the .index and .timeindex files that Create has left out. Index files
@@ -192,9 +162,9 @@ func (s *Segment) makeIndexFilesLocked() error {
 		return nil
 	}
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
-		f, err := s.openFile(kind, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+		f, err := s.files.open(kind, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		if errors.Is(err, fs.ErrExist) {
-			f, err = s.openFile(kind, os.O_RDWR|os.O_TRUNC)
+			f, err = s.files.open(kind, os.O_RDWR|os.O_TRUNC)
 			s.index.unsynced = true
 		}
 		if err != nil {
@@ -203,7 +173,7 @@ func (s *Segment) makeIndexFilesLocked() error {
 		f.Close()
 	}
 	s.index.bare = false
-	s.newName.Store(true)
+	s.files.renamed.Store(true)
 	return nil
 }
 
@@ -242,7 +212,7 @@ func (s *Segment) Created() time.Time { return time.Unix(0, s.created.Load()) }
 
 // ModTime returns the modification time of the .log file.
 func (s *Segment) ModTime() (time.Time, error) {
-	info, err := s.statFile(LogFile)
+	info, err := s.files.stat(LogFile)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -255,7 +225,7 @@ func (s *Segment) SetModTime(t time.Time) error {
 		return err
 	}
 	for _, kind := range []Kind{LogFile, IndexFile, TimeIndexFile} {
-		if err := s.fs.SetModTime(s.Path(kind), t); err != nil {
+		if err := s.files.fs.SetModTime(s.Path(kind), t); err != nil {
 			return err
 		}
 	}
@@ -283,34 +253,13 @@ func (s *Segment) IndexFull() bool {
 }
 
 // Path returns the path of a file, which may not exist.
-func (s *Segment) Path(kind Kind) string {
-	s.path.RLock()
-	defer s.path.RUnlock()
-	return s.pathLocked(kind)
-}
-
-func (s *Segment) pathLocked(kind Kind) string {
-	digits := nameDigits(s.base)
-	return s.path.dir + string(filepath.Separator) + string(digits[:]) + string(kind) + s.path.suffix
-}
-
-func (s *Segment) openFile(kind Kind, flag int) (vfs.File, error) {
-	s.path.RLock()
-	defer s.path.RUnlock()
-	return s.fs.OpenFile(s.pathLocked(kind), flag, 0o644)
-}
-
-func (s *Segment) statFile(kind Kind) (fs.FileInfo, error) {
-	s.path.RLock()
-	defer s.path.RUnlock()
-	return s.fs.Stat(s.pathLocked(kind))
-}
+func (s *Segment) Path(kind Kind) string { return s.files.name(kind) }
 
 func (s *Segment) openLog() (vfs.File, error) {
 	if s.cfg.ReadOnly {
-		return s.openFile(LogFile, os.O_RDONLY)
+		return s.files.open(LogFile, os.O_RDONLY)
 	}
-	return s.openFile(LogFile, os.O_RDWR)
+	return s.files.open(LogFile, os.O_RDWR)
 }
 
 // own makes the caller the writer: indexes are loaded and stay in memory, and what they say of
@@ -329,7 +278,7 @@ func (s *Segment) own() error {
 	if !s.endsRight(idx) {
 		s.distrust(idx)
 	}
-	if err := s.loadMax(); err != nil {
+	if _, err := s.loadMax(); err != nil {
 		return err
 	}
 	s.index.Lock()
@@ -347,7 +296,7 @@ func (s *Segment) pin() (*indexes, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.cfg.Indexes.clock.remove(&idx.slot)
+	s.cfg.Indexes.cache.remove(&idx.slot)
 	s.idx.Store(idx) // it may just have been dropped
 	return idx, nil
 }

@@ -94,7 +94,7 @@ func fill(t testing.TB, s *Segment, records int64) {
 
 func fileSize(t testing.TB, s *Segment, kind Kind) int64 {
 	t.Helper()
-	info, err := s.fs.Stat(s.Path(kind))
+	info, err := s.files.fs.Stat(s.Path(kind))
 	must(t, err)
 	return info.Size()
 }

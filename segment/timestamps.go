@@ -13,36 +13,11 @@ type TimestampOffset struct {
 	LeaderEpoch int32 // of the batch, -1 if unknown
 }
 
-// stampsOf takes notice of a batch behind all others.
-func (s *Segment) stampsOf(f frame) {
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	if f.maxTimestamp > s.stamps.max.timestamp {
-		s.stamps.max = maxTimestamp{timestamp: f.maxTimestamp, offset: f.last}
-	}
-}
-
-// maxStamp returns the largest timestamp, which is known.
-func (s *Segment) maxStamp() maxTimestamp {
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	return s.stamps.max
-}
-
-func (s *Segment) setMaxStamp(m maxTimestamp) {
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	s.stamps.max, s.stamps.maxKnown = m, true
-	s.stamps.firstKnown = false
-}
-
 // loadMax takes the largest timestamp from the last entry of the time index, once.
-func (s *Segment) loadMax() error {
-	s.stamps.Lock()
-	known := s.stamps.maxKnown
-	s.stamps.Unlock()
+func (s *Segment) loadMax() (maxTimestamp, error) {
+	m, known := s.stamps.largest()
 	if known {
-		return nil
+		return m, nil
 	}
 	idx, err := s.indexes()
 	if err == nil && !idx.built && !s.timesEndRight(idx) {
@@ -50,14 +25,11 @@ func (s *Segment) loadMax() error {
 		idx, err = s.indexes()
 	}
 	if err != nil {
-		return err
+		return m, err
 	}
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	if !s.stamps.maxKnown {
-		s.stamps.max, s.stamps.maxKnown = s.maxOf(idx), true
-	}
-	return nil
+	s.stamps.learn(s.maxOf(idx))
+	m, _ = s.stamps.largest()
+	return m, nil
 }
 
 // timesEndRight reports whether the last entry of the time index is for a batch that has its
@@ -114,10 +86,10 @@ func (s *Segment) maxOf(idx *indexes) maxTimestamp {
 // MaxTimestamp returns the largest timestamp of all batches in ms, and the last offset of the
 // batch that has it. Without timestamps it is -1 and the base offset.
 func (s *Segment) MaxTimestamp() (timestamp, offset int64, err error) {
-	if err := s.loadMax(); err != nil {
+	m, err := s.loadMax()
+	if err != nil {
 		return 0, 0, err
 	}
-	m := s.maxStamp()
 	return m.timestamp, m.offset, nil
 }
 
@@ -138,9 +110,7 @@ func (s *Segment) LargestTimestamp() (int64, error) {
 // FirstTimestamp returns the largest timestamp of the first batch in ms, by which segments
 // roll; math.MaxInt64 if there is no batch or it has none.
 func (s *Segment) FirstTimestamp() (int64, error) {
-	s.stamps.Lock()
-	first, known := s.stamps.first, s.stamps.firstKnown
-	s.stamps.Unlock()
+	first, known := s.stamps.ofFirst()
 	if known {
 		return first, nil
 	}
@@ -155,9 +125,7 @@ func (s *Segment) FirstTimestamp() (int64, error) {
 	if first < 0 {
 		first = math.MaxInt64
 	}
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	s.stamps.first, s.stamps.firstKnown = first, true
+	s.stamps.learnFirst(first)
 	return first, nil
 }
 
@@ -172,7 +140,7 @@ func (s *Segment) frameAt(position int64) (frame, error) {
 	defer sc.release()
 	fr, err := sc.at(position)
 	if _, bad := err.(frameError); bad {
-		err = s.corrupt(position, -1, err)
+		err = s.files.corrupt(position, -1, err)
 	}
 	return fr, err
 }
@@ -186,12 +154,12 @@ func (s *Segment) OffsetByTimestamp(timestamp, start int64) (t TimestampOffset, 
 	}
 	defer f.release()
 	for {
-		seen := s.damage.Load()
+		seen := s.health.damage.Load()
 		t, ok, err = s.offsetByTimestamp(f, timestamp, start)
-		if ok && s.doubt.Load() != nil { // the base offset is outside of the checksum
+		if ok && s.health.doubt.Load() != nil { // the base offset is outside of the checksum
 			_, err = s.provenFrame(f, t.Offset, 0)
 		}
-		if !s.heal(f, err, seen) && s.damage.Load() == seen {
+		if !s.health.heal(&s.files, f, err, seen) && s.health.damage.Load() == seen {
 			return t, ok, err
 		}
 	}
@@ -205,7 +173,7 @@ func (s *Segment) offsetByTimestamp(f *openFile, timestamp, start int64) (t Time
 	if err != nil {
 		return t, false, err
 	}
-	r := newBatchReader(s, f, position, s.size.Load())
+	r := newBatchReader(&s.files, s.health.damage.Load(), f, position, s.size.Load())
 	defer r.release()
 	return r.firstRecord(timestamp, start)
 }
@@ -252,7 +220,7 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 	}
 	defer f.release()
 	fr, err := s.locate(f, offset, 0)
-	if s.doubt.Load() != nil {
+	if s.health.doubt.Load() != nil {
 		fr, err = s.provenFrame(f, offset, 0)
 	}
 	if err == ErrNotFound {
@@ -261,7 +229,7 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 	if err != nil {
 		return t, false, err
 	}
-	r := newBatchReader(s, f, fr.position, s.size.Load())
+	r := newBatchReader(&s.files, s.health.damage.Load(), f, fr.position, s.size.Load())
 	defer r.release()
 	return r.firstRecord(timestamp, s.base)
 }

@@ -21,7 +21,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	defer f.release()
 	fr, err := s.provenFrame(f, offset, 0)
 	if err == ErrNotFound {
-		s.cutGuard(s.size.Load(), offset)
+		s.health.cut(&s.files, s.size.Load(), offset)
 		return 0, s.truncateTxns(offset)
 	}
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
 	}
 	cut = s.size.Load() - fr.position
 	s.size.Store(fr.position)
-	s.cutGuard(fr.position, offset)
+	s.health.cut(&s.files, fr.position, offset)
 	err = f.Truncate(fr.position)
 	s.dirty.Store(true)
 	if err != nil {
@@ -121,6 +121,6 @@ func (s *Segment) reloadMax(f *openFile) error {
 		}
 		position = fr.end()
 	}
-	s.setMaxStamp(best)
+	s.stamps.set(best)
 	return nil
 }

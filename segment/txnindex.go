@@ -69,13 +69,13 @@ func (s *Segment) storeTxnsLocked() (err error) {
 		return nil
 	}
 	s.index.noTxnFile = false
-	f, err := s.openFile(TxnIndexFile, os.O_RDWR|os.O_CREATE)
+	f, err := s.files.open(TxnIndexFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	s.index.txnUnsynced = true
-	s.newName.Store(true)
+	s.files.renamed.Store(true)
 	var b []byte
 	for _, a := range txns.view()[s.index.storedTxns:] {
 		b = a.append(b)
@@ -120,7 +120,7 @@ func (s *Segment) openTxnsLocked(flag int) (vfs.File, error) {
 	if s.index.noTxnFile {
 		return nil, fs.ErrNotExist
 	}
-	f, err := s.openFile(TxnIndexFile, flag)
+	f, err := s.files.open(TxnIndexFile, flag)
 	s.index.noTxnFile = errors.Is(err, fs.ErrNotExist)
 	return f, err
 }
@@ -334,7 +334,7 @@ func (s *Segment) replaceTxnsLocked(list []AbortedTxn) error {
 		b = a.append(b)
 	}
 	s.index.noTxnFile = false
-	err := vfs.WriteFileAtomic(s.fs, s.Path(TxnIndexFile), b)
+	err := vfs.WriteFileAtomic(s.files.fs, s.Path(TxnIndexFile), b)
 	switch {
 	case err == nil:
 		s.index.storedTxns = len(list)

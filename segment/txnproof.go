@@ -40,8 +40,9 @@ func (s *Segment) ProveTxns(begins func(producerID, offset int64) (bool, error))
 	if err != nil {
 		return err
 	}
+	p := txnProof{s, begins}
 	for i, a := range txns.view() {
-		if err := s.proveTxn(a, begins); err != nil {
+		if err := p.prove(a); err != nil {
 			if errors.Is(err, ErrCorrupt) {
 				continue // the batches are damaged: they cannot tell
 			}
@@ -85,15 +86,22 @@ func plausible(a AbortedTxn, base int64) error {
 	return nil
 }
 
-func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) error {
-	if err := plausible(a, s.base); err != nil {
+// A txnProof holds what a .txnindex file says against the batches.
+type txnProof struct {
+	s      *Segment
+	begins func(producerID, offset int64) (bool, error) // of transactions that begin in front of the segment
+}
+
+func (p txnProof) prove(a AbortedTxn) error {
+	if err := plausible(a, p.s.base); err != nil {
 		return err
 	}
-	if err := s.proveMarker(a); err != nil {
+	if err := p.marker(a); err != nil {
 		return err
 	}
-	if a.FirstOffset >= s.base {
-		begins = s.TxnMayBegin
+	begins := p.begins
+	if a.FirstOffset >= p.s.base {
+		begins = p.s.TxnMayBegin
 	}
 	ok, err := begins(a.ProducerID, a.FirstOffset)
 	if err == nil && !ok {
@@ -105,7 +113,7 @@ func (s *Segment) proveTxn(a AbortedTxn, begins func(producerID, offset int64) (
 // DisprovesTxn reports whether the batches say that a transaction is none that this segment has an
 // ABORT marker of. What cannot be read says nothing. begins is as in ProveTxns.
 func (s *Segment) DisprovesTxn(a AbortedTxn, begins func(producerID, offset int64) (bool, error)) (bool, error) {
-	err := s.proveTxn(a, begins)
+	err := txnProof{s, begins}.prove(a)
 	switch {
 	case isBadFrame(err):
 		return true, nil
@@ -115,16 +123,16 @@ func (s *Segment) DisprovesTxn(a AbortedTxn, begins func(producerID, offset int6
 	return false, err
 }
 
-// proveMarker looks for the ABORT marker of a transaction. One that cannot be read may be it.
-func (s *Segment) proveMarker(a AbortedTxn) error {
-	f, err := s.log.acquire()
+// marker looks for the ABORT marker of a transaction. One that cannot be read may be it.
+func (p txnProof) marker(a AbortedTxn) error {
+	f, err := p.s.log.acquire()
 	if err != nil {
 		return err
 	}
 	defer f.release()
-	fr, b, err := s.headAt(f, a.LastOffset)
+	fr, b, err := p.s.headAt(f, a.LastOffset)
 	if err == ErrNotFound {
-		return s.missingMarker(a)
+		return p.missing(a)
 	}
 	if err != nil || fr.damaged {
 		return err
@@ -135,13 +143,13 @@ func (s *Segment) proveMarker(a AbortedTxn) error {
 	return nil
 }
 
-// missingMarker judges an entry whose marker would be behind the last batch, which the batches do not
+// missing judges an entry whose marker would be behind the last batch, which the batches do not
 // contradict in front of the next segment.
-func (s *Segment) missingMarker(a AbortedTxn) error {
-	if _, ok := damageList(s.Damages()).with(a.LastOffset); ok {
+func (p txnProof) missing(a AbortedTxn) error {
+	if _, ok := damageList(p.s.Damages()).with(a.LastOffset); ok {
 		return nil
 	}
-	if g := s.guard.Load(); g != nil && a.LastOffset < g.bound {
+	if g := p.s.health.guard.Load(); g != nil && a.LastOffset < g.bound {
 		return nil
 	}
 	return badFrame("no marker at %d", a.LastOffset)
@@ -164,7 +172,7 @@ func (s *Segment) headAt(f *openFile, offset int64) (frame, record.Batch, error)
 			_, err := f.ReadAt(b, fr.position)
 			return fr, b, err
 		}
-		if news, err := s.prove(f, nil); err != nil || !news {
+		if news, err := s.health.prove(&s.files, f, nil); err != nil || !news {
 			fr.damaged = true
 			return fr, nil, err
 		}

@@ -30,7 +30,7 @@ func TestProveTxns(t *testing.T) {
 	l := provenLog(t)
 	f := func(name string, a AbortedTxn, begins func(int64, int64) (bool, error), good bool) {
 		t.Helper()
-		err := l.s.proveTxn(a, begins)
+		err := txnProof{l.s, begins}.prove(a)
 		if (err == nil) != good || err != nil && !isBadFrame(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -81,7 +81,7 @@ func TestProveTxnsFile(t *testing.T) {
 		}
 		l.reopen(114)
 		if extra > 0 {
-			file, err := l.s.fs.OpenFile(l.s.Path(TxnIndexFile), os.O_RDWR|os.O_CREATE, 0o644)
+			file, err := l.s.files.fs.OpenFile(l.s.Path(TxnIndexFile), os.O_RDWR|os.O_CREATE, 0o644)
 			must(t, err)
 			_, err = file.WriteAt(make([]byte, extra), int64(len(list))*txnEntrySize)
 			must(t, err)

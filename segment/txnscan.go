@@ -85,7 +85,7 @@ func (w *txnScanner) run() (intact bool, err error) {
 			}
 		}
 		if odd || !w.follows(fr) {
-			if news, err := w.s.prove(w.f, nil); err != nil || news || odd || len(w.s.Damages()) > 0 {
+			if news, err := w.s.health.prove(&w.s.files, w.f, nil); err != nil || news || odd || len(w.s.Damages()) > 0 {
 				return false, err
 			}
 			w.proven = true
@@ -96,7 +96,7 @@ func (w *txnScanner) run() (intact bool, err error) {
 
 // follows reports whether a batch goes on where the one before ended.
 func (w *txnScanner) follows(fr frame) bool {
-	return w.proven || fr.base == w.next || fr.magic < 2 && fr.base >= w.next || w.s.doubt.Load() == nil && fr.base > w.next
+	return w.proven || fr.base == w.next || fr.magic < 2 && fr.base >= w.next || w.s.health.doubt.Load() == nil && fr.base > w.next
 }
 
 // batch takes notice of a batch. odd says that it is damaged.
@@ -164,7 +164,7 @@ func (w *txnScanner) openTxns() (list []OpenTxn) {
 
 // isSummed reports whether the checksum of a batch is right.
 func (s *Segment) isSummed(f *openFile, fr frame) (bool, error) {
-	r := newBatchReader(s, f, fr.position, fr.end())
+	r := newBatchReader(&s.files, s.health.damage.Load(), f, fr.position, fr.end())
 	defer r.release()
 	err := r.checkSum(fr)
 	if err != nil && isDamage(err) {
@@ -198,7 +198,7 @@ func (s *Segment) Headers(from, to int64, visit func(Header) bool) error {
 			return nil
 		}
 		if isBadFrame(err) {
-			err = s.corrupt(position, -1, err)
+			err = s.files.corrupt(position, -1, err)
 		}
 		if err != nil {
 			return err

@@ -45,15 +45,17 @@ func (l *txnLog) data(producerID int64, transactional bool, size int) []byte {
 	return b.Build()
 }
 
-func (l *txnLog) plain()                { l.append(l.data(-1, false, 9)) }
-func (l *txnLog) idempotent(id int64)   { l.append(l.data(id, false, 9)) }
-func (l *txnLog) transacted(id int64)   { l.append(l.data(id, true, 9)) }
-func (l *txnLog) compacted(id int64)    { l.append(record.EmptyBatch(l.data(id, true, 9))) }
-func (l *txnLog) skip(offsets int64)    { l.next += offsets }
-func (l *txnLog) abort(id int64)        { l.marker(id, record.ControlAbort) }
-func (l *txnLog) commit(id int64)       { l.marker(id, record.ControlCommit) }
-func (l *txnLog) reopen(guard int64)    { l.reopenWith(guard, smallConfig()) }
-func (l *txnLog) flip(i int, bit int64) { flip(l.t, l.s.fs, l.s.Path(LogFile), l.starts[i]*8+bit) }
+func (l *txnLog) plain()              { l.append(l.data(-1, false, 9)) }
+func (l *txnLog) idempotent(id int64) { l.append(l.data(id, false, 9)) }
+func (l *txnLog) transacted(id int64) { l.append(l.data(id, true, 9)) }
+func (l *txnLog) compacted(id int64)  { l.append(record.EmptyBatch(l.data(id, true, 9))) }
+func (l *txnLog) skip(offsets int64)  { l.next += offsets }
+func (l *txnLog) abort(id int64)      { l.marker(id, record.ControlAbort) }
+func (l *txnLog) commit(id int64)     { l.marker(id, record.ControlCommit) }
+func (l *txnLog) reopen(guard int64)  { l.reopenWith(guard, smallConfig()) }
+func (l *txnLog) flip(i int, bit int64) {
+	flip(l.t, l.s.files.fs, l.s.Path(LogFile), l.starts[i]*8+bit)
+}
 
 func (l *txnLog) marker(id int64, kind record.ControlType) {
 	l.append(record.EndTxnMarker(record.EndTxn{Type: kind, ProducerID: id, Timestamp: t0, BaseOffset: l.next}))
@@ -63,7 +65,7 @@ func (l *txnLog) marker(id int64, kind record.ControlType) {
 func (l *txnLog) reopenWith(guard int64, cfg Config) {
 	l.t.Helper()
 	must(l.t, l.s.Close())
-	s, err := Open(l.s.fs, testDir, l.s.BaseOffset(), cfg)
+	s, err := Open(l.s.files.fs, testDir, l.s.BaseOffset(), cfg)
 	must(l.t, err)
 	l.s = s
 	if guard > 0 {
@@ -145,7 +147,7 @@ func TestScanTxnsGaps(t *testing.T) {
 	l.want("as written", want)
 	l.reopen(20)
 	l.want("in doubt", want)
-	if l.s.doubt.Load() != nil || len(l.s.Damages()) > 0 {
+	if l.s.health.doubt.Load() != nil || len(l.s.Damages()) > 0 {
 		t.Error("a gap was not looked into, or found to be damage")
 	}
 	l.want("once more", want)
@@ -253,7 +255,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("bad magic: got %v", err)
 	}
 	l.flip(1, 16*8+6)
-	file, err := l.s.fs.OpenFile(l.s.Path(LogFile), os.O_RDWR, 0)
+	file, err := l.s.files.fs.OpenFile(l.s.Path(LogFile), os.O_RDWR, 0)
 	must(t, err)
 	must(t, file.Truncate(l.starts[3]+70))
 	must(t, file.Close())

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A clock is a cache policy: least recently used as the second-chance algorithm has it. A use
-// sets a flag and takes no lock; only what is added and evicted does. FileCache and IndexCache
-// are built on it.
-type clock struct {
+// A clockCache evicts what was not used lately, by the algorithm that is called CLOCK, or second chance: a
+// use sets a flag and takes no lock; only what is added and evicted does. FileCache and IndexCache are
+// built on it.
+type clockCache struct {
 	mu     sync.Mutex
 	ring   []*slot
 	hand   int
@@ -36,7 +36,7 @@ func (s *slot) use() {
 
 // add puts a slot into the ring and evicts others until the budget holds. The new slot stays,
 // even if it is larger than the budget alone.
-func (c *clock) add(s *slot) {
+func (c *clockCache) add(s *slot) {
 	c.mu.Lock()
 	s.index = len(c.ring)
 	c.ring = append(c.ring, s)
@@ -48,7 +48,7 @@ func (c *clock) add(s *slot) {
 }
 
 // shrinkLocked evicts until the budget holds, and keeps one slot, which may be nil.
-func (c *clock) shrinkLocked(keep *slot) (todo []evict) {
+func (c *clockCache) shrinkLocked(keep *slot) (todo []evict) {
 	for c.cost > c.budget && len(c.ring) > 1 {
 		if victim := c.nextLocked(keep); victim != nil {
 			todo = append(todo, c.dropLocked(victim))
@@ -58,7 +58,7 @@ func (c *clock) shrinkLocked(keep *slot) (todo []evict) {
 }
 
 // setBudget changes the budget, and evicts until it holds.
-func (c *clock) setBudget(budget int64) {
+func (c *clockCache) setBudget(budget int64) {
 	c.mu.Lock()
 	c.budget = budget
 	todo := c.shrinkLocked(nil)
@@ -67,7 +67,7 @@ func (c *clock) setBudget(budget int64) {
 }
 
 // evictAll drops everything.
-func (c *clock) evictAll() {
+func (c *clockCache) evictAll() {
 	c.mu.Lock()
 	var todo []evict
 	for len(c.ring) > 0 {
@@ -79,7 +79,7 @@ func (c *clock) evictAll() {
 
 // nextLocked moves the hand by one and returns the slot there, unless it was used since the
 // hand last came by or is to be kept.
-func (c *clock) nextLocked(keep *slot) *slot {
+func (c *clockCache) nextLocked(keep *slot) *slot {
 	c.hand %= len(c.ring)
 	s := c.ring[c.hand]
 	if s == keep || s.used.Swap(false) {
@@ -89,12 +89,12 @@ func (c *clock) nextLocked(keep *slot) *slot {
 	return s
 }
 
-func (c *clock) dropLocked(s *slot) evict {
+func (c *clockCache) dropLocked(s *slot) evict {
 	c.removeLocked(s)
 	return s.drop()
 }
 
-func (c *clock) removeLocked(s *slot) {
+func (c *clockCache) removeLocked(s *slot) {
 	last := len(c.ring) - 1
 	c.ring[s.index] = c.ring[last]
 	c.ring[s.index].index = s.index
@@ -106,7 +106,7 @@ func (c *clock) removeLocked(s *slot) {
 
 // remove takes a slot out of the ring without a call of drop. Once it returns, drop has been
 // called and the result is false, or it will not be.
-func (c *clock) remove(s *slot) bool {
+func (c *clockCache) remove(s *slot) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.index < 0 {
@@ -117,7 +117,7 @@ func (c *clock) remove(s *slot) bool {
 }
 
 // evictIdle drops everything that was not used since the last call.
-func (c *clock) evictIdle() {
+func (c *clockCache) evictIdle() {
 	c.mu.Lock()
 	var todo []evict
 	for i := len(c.ring) - 1; i >= 0; i-- {
@@ -129,7 +129,7 @@ func (c *clock) evictIdle() {
 	run(todo)
 }
 
-func (c *clock) len() (count int, cost int64) {
+func (c *clockCache) len() (count int, cost int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.ring), c.cost
