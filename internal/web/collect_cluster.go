@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -84,8 +83,8 @@ func Groups(c *group.Coordinator) Collector {
 		stats := c.Stats(ctx)
 		w.Single(groupCount, int64(stats.NumGroups()))
 		w.Single(groupOffsets, int64(stats.Offsets))
-		for state, f := range slices.All(groupsByState[:]) {
-			w.Single(f, int64(stats.Groups[state]))
+		for state, n := range [len(groupsByState)]int(stats.Groups) { // as many, or it does not compile
+			w.Single(groupsByState[state], int64(n))
 		}
 		w.Single(groupMembers, int64(stats.Members))
 		w.Single(groupShards, int64(stats.Shards))

@@ -8,9 +8,9 @@ import (
 
 // Stats counts what a coordinator has in its charge.
 type Stats struct {
-	Shards  int       // partitions of __consumer_offsets
-	Loading int       // of them being read still
-	Groups  [Dead]int // by state
+	Shards  int           // partitions of __consumer_offsets
+	Loading int           // of them being read still
+	Groups  [Dead + 1]int // by state; none is Dead
 	Members int
 	Offsets int // committed ones
 }
