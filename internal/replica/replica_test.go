@@ -316,6 +316,7 @@ func TestFetchAnotherTopic(t *testing.T) {
 	f("", 2, nil, ErrUnknownTopicID)
 	f("", 3, b.partition("u"), nil)
 	other := b.partition("t")
+	f("t", 0, other, nil)
 	b = newBench(t, nil) // of another broker
 	b.create("t", 1, testNode, one, one)
 	if b.partition("t") == other {
