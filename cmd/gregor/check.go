@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ var errDamage = errors.New("there is damage")
 
 // checkWait is how long a check waits before it takes what a broker may be writing for damage.
 const checkWait = 2 * time.Second
+
+// checkWorkers is how many partitions are checked at a time unless said otherwise.
+func checkWorkers() int { return runtime.GOMAXPROCS(0) }
 
 func checkCommand() *cobra.Command {
 	o := check.Options{Workers: checkWorkers(), Wait: checkWait}

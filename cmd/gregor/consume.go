@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gregor-kafka/gregor/internal/tools"
+	"github.com/gregor-kafka/gregor/internal/client"
 )
 
 func consumeCommand() *cobra.Command {
-	o := tools.ConsumeOptions{}
+	o := client.ConsumeOptions{}
 	var from, format string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,11 +30,11 @@ The exit code is 0 if all records were read, and 1 if some could not be or the c
   gregor consume orders --group billing`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.Topic = args[0]
-			if o.From, err = tools.ParseStart(from, time.Now()); err != nil {
+			if o.From, err = client.ParseStart(from, time.Now()); err != nil {
 				return err
 			}
 			if !asJSON {
-				if o.Format, err = tools.ParseFormat(format); err != nil {
+				if o.Format, err = client.ParseFormat(format); err != nil {
 					return err
 				}
 			}
@@ -42,7 +42,7 @@ The exit code is 0 if all records were read, and 1 if some could not be or the c
 				o.Progress = terminal(os.Stderr)
 			}
 			o.Warnings = cmd.ErrOrStderr()
-			_, err = tools.Consume(cmd.Context(), o, cmd.OutOrStdout())
+			_, err = client.Consume(cmd.Context(), o, cmd.OutOrStdout())
 			return err
 		},
 	}
@@ -54,7 +54,7 @@ The exit code is 0 if all records were read, and 1 if some could not be or the c
 	f.Int32VarP(&o.Partition, "partition", "p", -1, "only this partition")
 	f.StringVarP(&o.Group, "group", "g", "", "join this consumer group; start where it stopped and commit")
 	f.BoolVar(&o.ReadCommitted, "read-committed", false, "only records of committed transactions")
-	f.StringVarP(&format, "format", "f", `%v\n`, tools.FormatHelp)
+	f.StringVarP(&format, "format", "f", `%v\n`, client.FormatHelp)
 	f.BoolVar(&asJSON, "json", false, "one JSON object a line, keys, values and header values in base64")
 	cmd.MarkFlagsMutuallyExclusive("json", "format")
 	cmd.MarkFlagsMutuallyExclusive("group", "partition")

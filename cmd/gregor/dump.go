@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ in a wrong way or could not read everything.`,
 
 // Kafka's decoders of keys and values. Others are classes of Java, which gregor cannot run.
 const (
-	decoderPackage = "org.apache.kafka.tools.api."
+	decoderPackage = "org.apache.kafka.client.api."
 	stringDecoder  = decoderPackage + "StringDecoder"
 )
 
@@ -123,6 +122,3 @@ func (d *decoderFlags) decoder() (schema.Decoder, error) {
 	}
 	return chosen, nil
 }
-
-// checkWorkers is how many partitions are checked at a time unless said otherwise.
-func checkWorkers() int { return runtime.GOMAXPROCS(0) }

@@ -1,6 +1,6 @@
 // Command gregor is a Kafka broker in one static binary, and the few client commands
 // that one wants beside it. Each subcommand has its file; what they do is in the
-// packages gregor, internal/tools, internal/offline/dump and internal/offline/check.
+// packages gregor, internal/client, internal/offline/dump and internal/offline/check.
 package main
 
 import (

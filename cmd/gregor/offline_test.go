@@ -128,7 +128,7 @@ func TestDumpRefuses(t *testing.T) {
 	}
 	f("name files")
 	f("cannot run Java classes", "--key-decoder-class", "com.example.Decoder", "y")
-	f("cannot run Java classes", "--value-decoder-class", "org.apache.kafka.tools.api.DefaultDecoder", "y")
+	f("cannot run Java classes", "--value-decoder-class", "org.apache.kafka.client.api.DefaultDecoder", "y")
 	f("unknown flag", "--no-such-flag")
 	f("only one decoder", "--offsets-decoder", "--transaction-log-decoder", "y")
 }

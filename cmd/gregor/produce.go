@@ -1,17 +1,15 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/gregor-kafka/gregor/internal/tools"
+	"github.com/gregor-kafka/gregor/internal/client"
 )
 
 func produceCommand() *cobra.Command {
-	o := tools.ProduceOptions{}
+	o := client.ProduceOptions{}
 	cmd := &cobra.Command{
 		Use:   "produce TOPIC",
 		Short: "Send each line of standard input as a record",
@@ -25,7 +23,7 @@ func produceCommand() *cobra.Command {
 			if terminal(os.Stdin) != nil {
 				o.Progress = nil // somebody types: the line would be in the way
 			}
-			_, err := tools.Produce(cmd.Context(), o, cmd.InOrStdin())
+			_, err := client.Produce(cmd.Context(), o, cmd.InOrStdin())
 			return err
 		},
 	}
@@ -40,12 +38,4 @@ func produceCommand() *cobra.Command {
 	f.StringVar(&o.Acks, "acks", "all", "all, 1 or 0")
 	f.BoolVar(&o.Idempotent, "idempotent", true, "no duplicates when a request is repeated (acks=all only)")
 	return cmd
-}
-
-// terminal is f if it is a terminal, nil otherwise.
-func terminal(f *os.File) io.Writer {
-	if term.IsTerminal(int(f.Fd())) {
-		return f
-	}
-	return nil
 }

@@ -6,15 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gregor-kafka/gregor/internal/tools"
+	"github.com/gregor-kafka/gregor/internal/client"
 )
 
 func topicsCommand() *cobra.Command {
 	var brokers []string
 	cmd := &cobra.Command{Use: "topics", Short: "List, create, delete, describe, alter, compact and repair topics"}
 	brokersFlag(cmd, &brokers)
-	with := func(cmd *cobra.Command, do func(*tools.Topics) error) error {
-		t, err := tools.NewTopics(cmd.Context(), brokers, cmd.OutOrStdout())
+	with := func(cmd *cobra.Command, do func(*client.Topics) error) error {
+		t, err := client.NewTopics(cmd.Context(), brokers, cmd.OutOrStdout())
 		if err != nil {
 			return err
 		}
@@ -25,14 +25,14 @@ func topicsCommand() *cobra.Command {
 	return cmd
 }
 
-type withTopics func(*cobra.Command, func(*tools.Topics) error) error
+type withTopics func(*cobra.Command, func(*client.Topics) error) error
 
 func topicsList(with withTopics) *cobra.Command {
 	var internal bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List topic names", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(t *tools.Topics) error { return t.List(cmd.Context(), internal) })
+			return with(cmd, func(t *client.Topics) error { return t.List(cmd.Context(), internal) })
 		},
 	}
 	cmd.Flags().BoolVar(&internal, "internal", false, "also the broker's own topics")
@@ -40,7 +40,7 @@ func topicsList(with withTopics) *cobra.Command {
 }
 
 func topicsCreate(with withTopics) *cobra.Command {
-	var o tools.CreateOptions
+	var o client.CreateOptions
 	var configs []string
 	cmd := &cobra.Command{
 		Use: "create TOPIC...", Short: "Create topics", Args: cobra.MinimumNArgs(1),
@@ -54,7 +54,7 @@ func topicsCreate(with withTopics) *cobra.Command {
 			for k, v := range set {
 				o.Configs[k] = &v
 			}
-			return with(cmd, func(t *tools.Topics) error { return t.Create(cmd.Context(), o, names...) })
+			return with(cmd, func(t *client.Topics) error { return t.Create(cmd.Context(), o, names...) })
 		},
 	}
 	f := cmd.Flags()
@@ -69,7 +69,7 @@ func topicsDelete(with withTopics) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete TOPIC...", Short: "Delete topics and their data", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return with(cmd, func(t *tools.Topics) error { return t.Delete(cmd.Context(), names...) })
+			return with(cmd, func(t *client.Topics) error { return t.Delete(cmd.Context(), names...) })
 		},
 	}
 }
@@ -78,13 +78,13 @@ func topicsDescribe(with withTopics) *cobra.Command {
 	return &cobra.Command{
 		Use: "describe [TOPIC...]", Short: "Show partitions, offsets and the configs that are set",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return with(cmd, func(t *tools.Topics) error { return t.Describe(cmd.Context(), names...) })
+			return with(cmd, func(t *client.Topics) error { return t.Describe(cmd.Context(), names...) })
 		},
 	}
 }
 
 func topicsAlter(with withTopics) *cobra.Command {
-	var o tools.AlterOptions
+	var o client.AlterOptions
 	var configs []string
 	cmd := &cobra.Command{
 		Use: "alter TOPIC", Short: "Add partitions, set or delete configs", Args: cobra.ExactArgs(1),
@@ -96,7 +96,7 @@ func topicsAlter(with withTopics) *cobra.Command {
 			if o.Partitions == 0 && len(o.SetConfigs)+len(o.DeleteConfigs) == 0 {
 				return fmt.Errorf("nothing to change: give --partitions, --config or --delete-config")
 			}
-			return with(cmd, func(t *tools.Topics) error { return t.Alter(cmd.Context(), names[0], o) })
+			return with(cmd, func(t *client.Topics) error { return t.Alter(cmd.Context(), names[0], o) })
 		},
 	}
 	f := cmd.Flags()

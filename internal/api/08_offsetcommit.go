@@ -57,18 +57,11 @@ func prepareCommit(img *metadata.Image, req *kmsg.OffsetCommitRequest, c *group.
 				open = append(open, a)
 				c.Offsets = append(c.Offsets, group.CommitOffset{
 					Topic: known.Name, TopicID: known.ID, Partition: p.Partition,
-					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: orBlank(p.Metadata),
+					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: textOf(p.Metadata),
 				})
 			}
 		}
 		resp.Topics = append(resp.Topics, answer)
 	}
 	return open
-}
-
-func orBlank(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -2,21 +2,12 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/controller"
 )
-
-// within bounds ctx by the timeout of a request; none when it is not positive.
-func within(ctx context.Context, timeoutMs int32) (context.Context, context.CancelFunc) {
-	if timeoutMs <= 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, time.Duration(timeoutMs)*time.Millisecond)
-}
 
 // createTopics creates topics, or only checks them, and answers with the configuration
 // each has from then on. A topic that is asked for twice is refused once.

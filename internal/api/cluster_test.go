@@ -117,13 +117,6 @@ func createTopic(t *testing.T, s *Server, topic kmsg.CreateTopicsRequestTopic, w
 	return got
 }
 
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 func newTestTopic(name string, partitions int32, configs ...string) kmsg.CreateTopicsRequestTopic {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, -1

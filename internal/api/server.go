@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,7 +93,7 @@ func New(d Deps) *Server {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes"), conversions: newConversions(), helpers: make(chan struct{}, helpersMax)}
-	for _, a := range slices.Concat(s.coreAPIs(), s.adminAPIs(), s.groupAPIs()) {
+	for _, a := range s.table() {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))
 		}

@@ -14,7 +14,7 @@ const module = "github.com/gregor-kafka/gregor"
 var order = [][]string{
 	{"internal/uuid", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
-	{"record", "internal/checkpoint", "internal/config", "internal/security", "internal/quota", "internal/tools"},
+	{"record", "internal/checkpoint", "internal/config", "internal/client"},
 	{"segment", "internal/logtest"}, // only tests import logtest
 	{"internal/commitlog"},
 	{"internal/logdir", "internal/cleaner"},
@@ -63,14 +63,13 @@ var importers = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kmsg": speaksKafka,
 	"github.com/twmb/franz-go/pkg/kerr": speaksKafka,
 	"github.com/hashicorp/raft":         {"internal/quorum"},
-	"github.com/hashicorp/raft-wal":     {"internal/quorum"},
 	"github.com/spf13/cobra":            {"cmd"},
 }
 
 // speaksKafka lists the packages that know the protocol's structs and error codes.
 var speaksKafka = []string{
 	"internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
-	"internal/tools", "internal/faultdir", ".", "gregortest", "cmd", "conformance", "bench",
+	"internal/client", "internal/faultdir", ".", "gregortest", "cmd", "conformance", "bench",
 }
 
 func TestImports(t *testing.T) {

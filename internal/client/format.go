@@ -1,4 +1,4 @@
-package tools
+package client
 
 import (
 	"fmt"
