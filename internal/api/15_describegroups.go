@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 )
+
+// groupOperations is what everybody may do with a group without an authorizer: read,
+// delete, describe, describe-configs, alter-configs.
+const groupOperations = 1<<3 | 1<<6 | 1<<8 | 1<<10 | 1<<11
 
 // describeGroups describes classic groups. One that does not exist is Dead, which is an
 // error from version 6 on.
@@ -20,7 +23,7 @@ func (s *Server) describeGroups(ctx context.Context, r *Request, req *kmsg.Descr
 			Group: id, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol,
 			AuthorizedOperations: operations(req.IncludeAuthorizedOperations, groupOperations),
 		}
-		if d.Err != nil && (r.Version >= 6 || !errors.Is(d.Err, kerr.GroupIDNotFound)) {
+		if d.Err != nil && (r.Version >= 6 || !errors.Is(d.Err, group.ErrGroupIDNotFound)) {
 			a.ErrorCode, a.ErrorMessage = groupCode(d.Err), message(d.Err)
 		}
 		for _, m := range d.Members {

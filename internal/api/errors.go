@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/controller"
+	"github.com/gregor-kafka/gregor/internal/coordinator"
+	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/record"
@@ -28,52 +31,75 @@ func (r *refusal) Unwrap() error { return r.err }
 func refuse(err *kerr.Error, msg string) error { return &refusal{err, msg} }
 
 // codes maps the errors of the packages below to Kafka's, in order: the first match counts.
+//
+// inGroup is what a group's client is told when the log of __consumer_offsets refuses a record
+// with the error, where that is something else: it is to look for the coordinator again or to
+// try later, not to believe that its own request was wrong.
 var codes = []struct {
-	err  error
-	code *kerr.Error
+	err           error
+	code, inGroup *kerr.Error
 }{
-	{context.DeadlineExceeded, kerr.RequestTimedOut},
-	{context.Canceled, kerr.RequestTimedOut},
+	{context.DeadlineExceeded, kerr.RequestTimedOut, kerr.CoordinatorNotAvailable},
+	{context.Canceled, kerr.RequestTimedOut, kerr.CoordinatorNotAvailable},
 
-	{replica.ErrUnknownTopicOrPartition, kerr.UnknownTopicOrPartition},
-	{replica.ErrUnknownTopicID, kerr.UnknownTopicID},
-	{replica.ErrInconsistentTopicID, kerr.InconsistentTopicID},
-	{replica.ErrNotLeaderOrFollower, kerr.NotLeaderForPartition},
-	{replica.ErrOffline, kerr.KafkaStorageError},
-	{replica.ErrFencedLeaderEpoch, kerr.FencedLeaderEpoch},
-	{replica.ErrUnknownLeaderEpoch, kerr.UnknownLeaderEpoch},
-	{replica.ErrOffsetNotAvailable, kerr.OffsetNotAvailable},
-	{replica.ErrNotEnoughReplicas, kerr.NotEnoughReplicas},
-	{replica.ErrNotEnoughReplicasAfterAppend, kerr.NotEnoughReplicasAfterAppend},
-	{replica.ErrTimedOut, kerr.RequestTimedOut},
-	{replica.ErrPolicyViolation, kerr.PolicyViolation},
-	{replica.ErrSessionNotFound, kerr.FetchSessionIDNotFound},
-	{replica.ErrSessionEpoch, kerr.InvalidFetchSessionEpoch},
-	{replica.ErrSessionTopicID, kerr.FetchSessionTopicIDError},
+	{replica.ErrUnknownTopicOrPartition, kerr.UnknownTopicOrPartition, kerr.CoordinatorNotAvailable},
+	{replica.ErrUnknownTopicID, kerr.UnknownTopicID, nil},
+	{replica.ErrInconsistentTopicID, kerr.InconsistentTopicID, nil},
+	{replica.ErrNotLeaderOrFollower, kerr.NotLeaderForPartition, kerr.NotCoordinator},
+	{replica.ErrOffline, kerr.KafkaStorageError, kerr.NotCoordinator},
+	{replica.ErrFencedLeaderEpoch, kerr.FencedLeaderEpoch, kerr.NotCoordinator},
+	{replica.ErrUnknownLeaderEpoch, kerr.UnknownLeaderEpoch, nil},
+	{replica.ErrOffsetNotAvailable, kerr.OffsetNotAvailable, nil},
+	{replica.ErrNotEnoughReplicas, kerr.NotEnoughReplicas, kerr.CoordinatorNotAvailable},
+	{replica.ErrNotEnoughReplicasAfterAppend, kerr.NotEnoughReplicasAfterAppend, kerr.CoordinatorNotAvailable},
+	{replica.ErrTimedOut, kerr.RequestTimedOut, kerr.CoordinatorNotAvailable},
+	{replica.ErrPolicyViolation, kerr.PolicyViolation, nil},
+	{replica.ErrSessionNotFound, kerr.FetchSessionIDNotFound, nil},
+	{replica.ErrSessionEpoch, kerr.InvalidFetchSessionEpoch, nil},
+	{replica.ErrSessionTopicID, kerr.FetchSessionTopicIDError, nil},
 
-	{commitlog.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
-	{commitlog.ErrRecordListTooLarge, kerr.RecordListTooLarge},
-	{commitlog.ErrOutOfOrderSequence, kerr.OutOfOrderSequenceNumber},
-	{commitlog.ErrInvalidProducerEpoch, kerr.InvalidProducerEpoch},
-	{commitlog.ErrInvalidTxnState, kerr.InvalidTxnState},
-	{commitlog.ErrTransactionCoordinatorFenced, kerr.TransactionCoordinatorFenced},
-	{commitlog.ErrStorage, kerr.KafkaStorageError},
+	{coordinator.ErrNotCoordinator, kerr.NotCoordinator, nil},
+	{coordinator.ErrLoading, kerr.CoordinatorLoadInProgress, nil},
+	{coordinator.ErrClosed, kerr.CoordinatorNotAvailable, nil},
+	{group.ErrCoordinatorNotAvailable, kerr.CoordinatorNotAvailable, nil},
+	{group.ErrUnknownMemberID, kerr.UnknownMemberID, nil},
+	{group.ErrFencedInstanceID, kerr.FencedInstanceID, nil},
+	{group.ErrRebalanceInProgress, kerr.RebalanceInProgress, nil},
+	{group.ErrIllegalGeneration, kerr.IllegalGeneration, nil},
+	{group.ErrInconsistentGroupProtocol, kerr.InconsistentGroupProtocol, nil},
+	{group.ErrMemberIDRequired, kerr.MemberIDRequired, nil},
+	{group.ErrGroupMaxSizeReached, kerr.GroupMaxSizeReached, nil},
+	{group.ErrInvalidSessionTimeout, kerr.InvalidSessionTimeout, nil},
+	{group.ErrInvalidGroupID, kerr.InvalidGroupID, nil},
+	{group.ErrGroupIDNotFound, kerr.GroupIDNotFound, nil},
+	{group.ErrNonEmptyGroup, kerr.NonEmptyGroup, nil},
+	{group.ErrGroupSubscribedToTopic, kerr.GroupSubscribedToTopic, nil},
+	{group.ErrUnstableOffsetCommit, kerr.UnstableOffsetCommit, nil},
+	{group.ErrOffsetMetadataTooLarge, kerr.OffsetMetadataTooLarge, nil},
 
-	{record.ErrUnsupportedForFormat, kerr.UnsupportedForMessageFormat},
-	{logdir.ErrUnknownPartition, kerr.ReplicaNotAvailable},
-	{logdir.ErrMayExist, kerr.KafkaStorageError},
-	{logdir.ErrNoDirectory, kerr.LogDirNotFound},
-	{logdir.ErrCordoned, kerr.InvalidReplicaAssignment},
-	{logdir.ErrNameTooLong, kerr.InvalidTopicException},
-	{logdir.ErrClosed, kerr.KafkaStorageError},
+	{commitlog.ErrOffsetOutOfRange, kerr.OffsetOutOfRange, nil},
+	{commitlog.ErrRecordListTooLarge, kerr.RecordListTooLarge, kerr.UnknownServerError},
+	{commitlog.ErrOutOfOrderSequence, kerr.OutOfOrderSequenceNumber, nil},
+	{commitlog.ErrInvalidProducerEpoch, kerr.InvalidProducerEpoch, nil},
+	{commitlog.ErrInvalidTxnState, kerr.InvalidTxnState, nil},
+	{commitlog.ErrTransactionCoordinatorFenced, kerr.TransactionCoordinatorFenced, nil},
+	{commitlog.ErrStorage, kerr.KafkaStorageError, kerr.NotCoordinator},
 
-	{record.ErrTooLarge, kerr.MessageTooLarge},
-	{record.ErrUnsupportedCompression, kerr.UnsupportedCompressionType},
-	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp},
-	{record.ErrInvalidRecord, kerr.InvalidRecord},
-	{record.ErrDecompressedTooLarge, kerr.InvalidRecord},
-	{record.ErrCorrupt, kerr.CorruptMessage},
-	{record.ErrShort, kerr.CorruptMessage},
+	{record.ErrUnsupportedForFormat, kerr.UnsupportedForMessageFormat, nil},
+	{logdir.ErrUnknownPartition, kerr.ReplicaNotAvailable, nil},
+	{logdir.ErrMayExist, kerr.KafkaStorageError, kerr.NotCoordinator},
+	{logdir.ErrNoDirectory, kerr.LogDirNotFound, nil},
+	{logdir.ErrCordoned, kerr.InvalidReplicaAssignment, nil},
+	{logdir.ErrNameTooLong, kerr.InvalidTopicException, nil},
+	{logdir.ErrClosed, kerr.KafkaStorageError, kerr.NotCoordinator},
+
+	{record.ErrTooLarge, kerr.MessageTooLarge, kerr.UnknownServerError},
+	{record.ErrUnsupportedCompression, kerr.UnsupportedCompressionType, nil},
+	{record.ErrInvalidTimestamp, kerr.InvalidTimestamp, nil},
+	{record.ErrInvalidRecord, kerr.InvalidRecord, nil},
+	{record.ErrDecompressedTooLarge, kerr.InvalidRecord, nil},
+	{record.ErrCorrupt, kerr.CorruptMessage, nil},
+	{record.ErrShort, kerr.CorruptMessage, nil},
 }
 
 // byName has Kafka's errors by their names, which the kinds of the controller's refusals are.
@@ -93,22 +119,36 @@ func code(err error) int16 {
 	if err == nil {
 		return 0
 	}
-	var k *kerr.Error
+	k, _ := kafkaErrors(err)
+	return k.Code
+}
+
+// groupCode is the code of an error of the group coordinator.
+func groupCode(err error) int16 {
+	if failed := (*group.AppendError)(nil); !errors.As(err, &failed) {
+		return code(err)
+	}
+	_, k := kafkaErrors(err)
+	return k.Code
+}
+
+// kafkaErrors returns Kafka's error for err, and what it is when a coordinator's log says it.
+func kafkaErrors(err error) (k, inGroup *kerr.Error) {
 	if errors.As(err, &k) {
-		return k.Code
+		return k, k
 	}
 	if k, ok := byName[string(controller.KindOf(err))]; ok {
-		return k.Code
+		return k, k
 	}
 	for i := range codes {
 		if errors.Is(err, codes[i].err) {
-			return codes[i].code.Code
+			return codes[i].code, cmp.Or(codes[i].inGroup, codes[i].code)
 		}
 	}
 	if vfs.FaultOf(err) > vfs.ValueFault { // a read that failed, or found no descriptor
-		return kerr.KafkaStorageError.Code
+		return kerr.KafkaStorageError, kerr.NotCoordinator
 	}
-	return kerr.UnknownServerError.Code
+	return kerr.UnknownServerError, kerr.UnknownServerError
 }
 
 // message returns the text for the ErrorMessage field of an answer; nil for no error.

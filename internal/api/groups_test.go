@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -318,6 +321,7 @@ func TestGroupAppendErrors(t *testing.T) {
 	f(fmt.Errorf("partition: %w", replica.ErrNotLeaderOrFollower), kerr.NotCoordinator)
 	f(replica.ErrOffline, kerr.NotCoordinator)
 	f(record.ErrTooLarge, kerr.UnknownServerError)
+	f(&fs.PathError{Op: "write", Path: "x", Err: syscall.EIO}, kerr.NotCoordinator)
 	f(errors.New("unheard of"), kerr.UnknownServerError)
 }
 
@@ -443,7 +447,7 @@ func TestJoinEndsWithContext(t *testing.T) {
 	mustJoin(t, s, 3, "g")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if got := s.Groups.Join(ctx, joinRequest(new(Request), newJoin("g", ""))); got.Err != error(kerr.CoordinatorNotAvailable) {
-		t.Errorf("got %v, want %v", got.Err, kerr.CoordinatorNotAvailable)
+	if got := s.Groups.Join(ctx, joinRequest(new(Request), newJoin("g", ""))); got.Err != coordinator.ErrClosed {
+		t.Errorf("got %v, want %v", got.Err, coordinator.ErrClosed)
 	}
 }

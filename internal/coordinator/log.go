@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -38,14 +36,14 @@ type Log interface {
 // half way. The shard forgets its state and loads again.
 var ErrUncertain = errors.New("append of unknown outcome")
 
-// Refusals of Submit and Ask. They are the errors that the client gets.
+// Refusals of Submit and Ask.
 var (
 	// ErrNotCoordinator: this broker does not lead the partition.
-	ErrNotCoordinator error = kerr.NotCoordinator
+	ErrNotCoordinator = errors.New("this broker is not the coordinator")
 	// ErrLoading: the partition's log is still being read.
-	ErrLoading error = kerr.CoordinatorLoadInProgress
+	ErrLoading = errors.New("the coordinator is loading")
 	// ErrClosed: the runtime is closed.
-	ErrClosed error = kerr.CoordinatorNotAvailable
+	ErrClosed = errors.New("the coordinator is closed")
 )
 
 // ErrBatchTooLarge is what Done gets for a write that does not fit in a batch.

@@ -54,7 +54,7 @@ type MemberDescription struct {
 func (s *Shard) Describe(id string) Description {
 	g := s.groups[id]
 	if g == nil || g.kind() != typeClassic {
-		return Description{Err: errGroupNotFound, Group: id, State: Dead.String()}
+		return Description{Err: ErrGroupIDNotFound, Group: id, State: Dead.String()}
 	}
 	d := Description{Group: id, State: g.state.String(), ProtocolType: g.protocolType}
 	if g.state == Stable {
@@ -87,9 +87,9 @@ func (s *Shard) Delete(t *coordinator.Turn, ids []string, reply func(errs []erro
 		}
 		switch g := s.groups[id]; {
 		case g == nil, slices.Contains(ids[:i], id):
-			done(t, errGroupNotFound)
+			done(t, ErrGroupIDNotFound)
 		case g.state != Empty:
-			done(t, errNonEmpty)
+			done(t, ErrNonEmptyGroup)
 		default:
 			s.deleteGroup(t, g, done)
 		}
@@ -102,17 +102,17 @@ func (s *Shard) DeleteOffsets(t *coordinator.Turn, id string, topics []TopicPart
 	g := s.groups[id]
 	switch {
 	case g == nil:
-		reply(nil, errGroupNotFound)
+		reply(nil, ErrGroupIDNotFound)
 		return
 	case len(g.members) > 0 && !g.isConsumer():
-		reply(nil, errNonEmpty)
+		reply(nil, ErrNonEmptyGroup)
 		return
 	}
 	errs := make([]error, len(topics))
 	var list []partition
 	for i, topic := range topics {
 		if g.isSubscribed(topic.Topic) {
-			errs[i] = errSubscribed
+			errs[i] = ErrGroupSubscribedToTopic
 			continue
 		}
 		for _, p := range topic.Partitions {

@@ -43,7 +43,7 @@ func (s *Shard) Commit(t *coordinator.Turn, r *CommitRequest, reply func(errs []
 	var records []coordinator.Record
 	for i, c := range r.Offsets {
 		if len(c.Metadata) > s.cfg.OffsetMetadataMax {
-			errs[i] = errMetadataTooLarge
+			errs[i] = ErrOffsetMetadataTooLarge
 			continue
 		}
 		values[i] = c.value(t.NowMs(), r.RetentionMs)
@@ -102,9 +102,9 @@ func (s *Shard) checkCommit(t *coordinator.Turn, r *CommitRequest) error {
 	case err != nil:
 		return err
 	case r.Generation != g.generation:
-		return errGeneration
+		return ErrIllegalGeneration
 	case g.state == CompletingRebalance:
-		return errRebalance
+		return ErrRebalanceInProgress
 	}
 	s.refreshSession(t, g, m)
 	return nil

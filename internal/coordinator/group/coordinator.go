@@ -29,7 +29,8 @@ type Options struct {
 }
 
 // A Coordinator is this broker's part of the group coordinator. All methods may be called
-// concurrently. Errors are Kafka's (kerr.Error), or an AppendError.
+// concurrently. Errors are the refusals of this
+// package and of coordinator, or an AppendError.
 type Coordinator struct {
 	runtime    *coordinator.Runtime[*Shard]
 	partitions func() int32
@@ -103,7 +104,7 @@ func ask[R any](ctx context.Context, c *Coordinator, partition int32, alone bool
 func (c *Coordinator) partitionOf(group string) (int32, error) {
 	count := c.partitions()
 	if count <= 0 {
-		return 0, errCoordinatorMissing
+		return 0, ErrCoordinatorNotAvailable
 	}
 	return topic.PartitionFor(group, count), nil
 }
@@ -111,7 +112,7 @@ func (c *Coordinator) partitionOf(group string) (int32, error) {
 // partitionOfMembers is partitionOf for what needs a group with a name, as members do.
 func (c *Coordinator) partitionOfMembers(group string) (int32, error) {
 	if group == "" {
-		return 0, errInvalidGroup
+		return 0, ErrInvalidGroupID
 	}
 	return c.partitionOf(group)
 }

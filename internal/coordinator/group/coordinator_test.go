@@ -88,13 +88,13 @@ func TestCoordinatorRandom(t *testing.T) {
 func TestCoordinatorRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newEmpty(t, Options{})
-		if r := joinFirst(t.Context(), c, ""); r.Err != errInvalidGroup {
+		if r := joinFirst(t.Context(), c, ""); r.Err != ErrInvalidGroupID {
 			t.Errorf("join: got %v", r.Err)
 		}
-		if r := c.Sync(t.Context(), &SyncRequest{}); r.Err != errInvalidGroup {
+		if r := c.Sync(t.Context(), &SyncRequest{}); r.Err != ErrInvalidGroupID {
 			t.Errorf("sync: got %v", r.Err)
 		}
-		if _, err := c.Leave(t.Context(), "", []Leaver{{}}); err != errInvalidGroup {
+		if _, err := c.Leave(t.Context(), "", []Leaver{{}}); err != ErrInvalidGroupID {
 			t.Errorf("leave: got %v", err)
 		}
 		if errs, err := c.Commit(t.Context(), &CommitRequest{Generation: -1, RetentionMs: -1, Offsets: []CommitOffset{{Topic: "t"}}}); err != nil || errs[0] != nil {
@@ -102,7 +102,7 @@ func TestCoordinatorRefusals(t *testing.T) {
 		}
 		count := int32(0)
 		c.partitions = func() int32 { return count }
-		if _, err := c.Fetch(t.Context(), &FetchRequest{Group: "g"}); err != errCoordinatorMissing {
+		if _, err := c.Fetch(t.Context(), &FetchRequest{Group: "g"}); err != ErrCoordinatorNotAvailable {
 			t.Errorf("fetch without a topic: got %v", err)
 		}
 	})

@@ -1,28 +1,27 @@
 package group
 
 import (
+	"errors"
 	"fmt"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Refusals are Kafka's errors: what the coordinator decides is what the client is told.
+// Refusals, by Kafka's names. DescribeGroups and DeleteGroups show their texts to clients.
 var (
-	errUnknownMember      error = kerr.UnknownMemberID
-	errFenced             error = kerr.FencedInstanceID
-	errRebalance          error = kerr.RebalanceInProgress
-	errGeneration         error = kerr.IllegalGeneration
-	errProtocol           error = kerr.InconsistentGroupProtocol
-	errMemberIDRequired   error = kerr.MemberIDRequired
-	errGroupFull          error = kerr.GroupMaxSizeReached
-	errSessionTimeout     error = kerr.InvalidSessionTimeout
-	errInvalidGroup       error = kerr.InvalidGroupID
-	errGroupNotFound      error = kerr.GroupIDNotFound
-	errNonEmpty           error = kerr.NonEmptyGroup
-	errSubscribed         error = kerr.GroupSubscribedToTopic
-	errUnstableOffset     error = kerr.UnstableOffsetCommit
-	errMetadataTooLarge   error = kerr.OffsetMetadataTooLarge
-	errCoordinatorMissing error = kerr.CoordinatorNotAvailable
+	ErrUnknownMemberID           = errors.New("the group has no member of this id")
+	ErrFencedInstanceID          = errors.New("another member has taken over the group instance id")
+	ErrRebalanceInProgress       = errors.New("the group is rebalancing, the member has to join again")
+	ErrIllegalGeneration         = errors.New("the generation is not that of the group")
+	ErrInconsistentGroupProtocol = errors.New("the member's protocol type or protocols do not fit the group's")
+	ErrMemberIDRequired          = errors.New("the member has to join with the id that it was given")
+	ErrGroupMaxSizeReached       = errors.New("the group has as many members as it may have")
+	ErrInvalidSessionTimeout     = errors.New("the session timeout is outside group.min.session.timeout.ms and group.max.session.timeout.ms")
+	ErrInvalidGroupID            = errors.New("the group id is invalid")
+	ErrGroupIDNotFound           = errors.New("the group does not exist")
+	ErrNonEmptyGroup             = errors.New("the group is not empty")
+	ErrGroupSubscribedToTopic    = errors.New("a member of the group is subscribed to the topic")
+	ErrUnstableOffsetCommit      = errors.New("an open transaction has committed an offset of the partition")
+	ErrOffsetMetadataTooLarge    = errors.New("the metadata of the offset is larger than offset.metadata.max.bytes")
+	ErrCoordinatorNotAvailable   = errors.New("the topic of the group's coordinator does not exist yet")
 )
 
 // An AppendError says that a change of a group could not be written. Err is the reason

@@ -55,7 +55,7 @@ func (s *Shard) lookup(g *group, topic string, partition int32, requireStable bo
 		return none
 	}
 	if requireStable && s.isPending(g, topic, partition) {
-		none.Err = errUnstableOffset
+		none.Err = ErrUnstableOffsetCommit
 		return none
 	}
 	v := g.offsets.get(topic, partition)

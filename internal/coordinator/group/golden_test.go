@@ -153,7 +153,7 @@ func TestGoldenOpenTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := topics[0].Offsets[0]
-	if want := (PartitionOffset{Offset: -1, LeaderEpoch: -1, Err: errUnstableOffset}); got != want {
+	if want := (PartitionOffset{Offset: -1, LeaderEpoch: -1, Err: ErrUnstableOffsetCommit}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

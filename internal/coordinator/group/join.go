@@ -51,20 +51,20 @@ func joinFailure(memberID string, err error) *JoinResponse {
 // Join answers a JoinGroup request, at once or when the generation is complete.
 func (s *Shard) Join(t *coordinator.Turn, r *JoinRequest, reply func(*JoinResponse)) {
 	if r.SessionTimeout < s.cfg.MinSessionTimeout || r.SessionTimeout > s.cfg.MaxSessionTimeout {
-		reply(joinFailure(r.MemberID, errSessionTimeout))
+		reply(joinFailure(r.MemberID, ErrInvalidSessionTimeout))
 		return
 	}
 	g := s.groups[r.Group]
 	switch {
 	case g == nil && r.MemberID != "":
-		reply(joinFailure(r.MemberID, errUnknownMember))
+		reply(joinFailure(r.MemberID, ErrUnknownMemberID))
 		return
 	case g != nil && !s.hasRoom(g, r.MemberID):
 		s.refuseFull(t, g, r.MemberID)
-		reply(joinFailure("", errGroupFull))
+		reply(joinFailure("", ErrGroupMaxSizeReached))
 		return
 	case !acceptedBy(g, r):
-		reply(joinFailure(r.MemberID, errProtocol))
+		reply(joinFailure(r.MemberID, ErrInconsistentGroupProtocol))
 		return
 	case r.MemberID == "":
 		g = s.openGroup(t, g, r.Group)
@@ -149,7 +149,7 @@ func (s *Shard) joinNew(t *coordinator.Turn, g *group, r *JoinRequest, reply fun
 		if r.NeedKnownID {
 			g.invited[id] = struct{}{}
 			s.timers.Set(timerKey{timerSession, g.id, id}, t.Now.Add(r.SessionTimeout))
-			reply(joinFailure(id, errMemberIDRequired))
+			reply(joinFailure(id, ErrMemberIDRequired))
 			return
 		}
 		s.addMember(t, g, id, r, reply)
@@ -205,7 +205,7 @@ func (s *Shard) addMember(t *coordinator.Turn, g *group, id string, r *JoinReque
 // awaitJoin lets a member wait for the next generation. A join of the same member that
 // waited before has been given up by its client.
 func (s *Shard) awaitJoin(t *coordinator.Turn, g *group, m *member, reply func(*JoinResponse)) {
-	m.answerJoin(joinFailure(m.id, errRebalance))
+	m.answerJoin(joinFailure(m.id, ErrRebalanceInProgress))
 	m.join = reply
 	if !m.isNew {
 		s.refreshSession(t, g, m)

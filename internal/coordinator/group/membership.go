@@ -9,13 +9,13 @@ func (s *Shard) Heartbeat(t *coordinator.Turn, groupID, memberID string, instanc
 	case err != nil:
 		return err
 	case g.generation != generation:
-		return errGeneration
+		return ErrIllegalGeneration
 	case g.state == Empty:
-		return errUnknownMember
+		return ErrUnknownMemberID
 	}
 	s.refreshSession(t, g, m)
 	if g.state == PreparingRebalance {
-		return errRebalance
+		return ErrRebalanceInProgress
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (s *Shard) Leave(t *coordinator.Turn, groupID string, leavers []Leaver) (er
 	g := s.groups[groupID]
 	if g == nil {
 		for range leavers {
-			errs = append(errs, errUnknownMember)
+			errs = append(errs, ErrUnknownMemberID)
 		}
 		return errs
 	}
@@ -56,7 +56,7 @@ func (s *Shard) leave(g *group, l Leaver) error {
 	if l.MemberID == "" && l.InstanceID != nil {
 		m := g.static[*l.InstanceID]
 		if m == nil {
-			return errUnknownMember
+			return ErrUnknownMemberID
 		}
 		s.dropMember(g, m)
 		return nil

@@ -186,7 +186,7 @@ func (c *chaos) leave(t *rapid.T) {
 func (c *chaos) commit(t *rapid.T) {
 	answered := c.request(t)
 	r := &CommitRequest{
-		Group: "g", MemberID: c.anyID(t), Generation: c.generation(t), RetentionMs: -1, NotFound: errGeneration,
+		Group: "g", MemberID: c.anyID(t), Generation: c.generation(t), RetentionMs: -1, NotFound: ErrIllegalGeneration,
 		Offsets: []CommitOffset{{Topic: "t", Offset: int64(c.count)}},
 	}
 	c.step(func(turn *coordinator.Turn) { c.shard.Commit(turn, r, func([]error, error) { answered() }) })

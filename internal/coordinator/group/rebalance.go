@@ -17,7 +17,7 @@ func (s *Shard) rebalanceOrCompleteJoin(t *coordinator.Turn, g *group, reason st
 func (s *Shard) prepareRebalance(t *coordinator.Turn, g *group, reason string) {
 	s.log.Info("group rebalances", "group", g.id, "generation", g.generation, "state", g.state, "reason", reason)
 	if g.state == CompletingRebalance {
-		s.failSync(t, g, errRebalance)
+		s.failSync(t, g, ErrRebalanceInProgress)
 	}
 	s.timers.Cancel(timerKey{kind: timerSync, group: g.id})
 	wasEmpty := g.state == Empty

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
@@ -336,7 +335,7 @@ func parseTopics(s string) []TopicPartitions {
 func (w *world) commitOffsets(a args) {
 	r := &CommitRequest{
 		Group: a.str("group", "g"), MemberID: a.str("member", ""), InstanceID: a.opt("instance"),
-		Generation: int32(a.num("generation", -1)), RetentionMs: a.duration("retention", "-1ms").Milliseconds(), NotFound: errGeneration,
+		Generation: int32(a.num("generation", -1)), RetentionMs: a.duration("retention", "-1ms").Milliseconds(), NotFound: ErrIllegalGeneration,
 	}
 	for _, s := range strings.Split(a.str("offsets", ""), ",") {
 		r.Offsets = append(r.Offsets, parseCommit(s))
@@ -393,14 +392,35 @@ func (w *world) describe(a args) {
 }
 
 func errName(err error) string {
-	var k *kerr.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return "NONE"
-	case errors.As(err, &k):
-		return k.Message
+	}
+	for refusal, name := range errNameOf {
+		if errors.Is(err, refusal) {
+			return name
+		}
 	}
 	return err.Error()
+}
+
+// errNameOf has Kafka's names of the refusals.
+var errNameOf = map[error]string{
+	ErrUnknownMemberID:            "UNKNOWN_MEMBER_ID",
+	ErrFencedInstanceID:           "FENCED_INSTANCE_ID",
+	ErrRebalanceInProgress:        "REBALANCE_IN_PROGRESS",
+	ErrIllegalGeneration:          "ILLEGAL_GENERATION",
+	ErrInconsistentGroupProtocol:  "INCONSISTENT_GROUP_PROTOCOL",
+	ErrMemberIDRequired:           "MEMBER_ID_REQUIRED",
+	ErrGroupMaxSizeReached:        "GROUP_MAX_SIZE_REACHED",
+	ErrInvalidSessionTimeout:      "INVALID_SESSION_TIMEOUT",
+	ErrInvalidGroupID:             "INVALID_GROUP_ID",
+	ErrGroupIDNotFound:            "GROUP_ID_NOT_FOUND",
+	ErrNonEmptyGroup:              "NON_EMPTY_GROUP",
+	ErrGroupSubscribedToTopic:     "GROUP_SUBSCRIBED_TO_TOPIC",
+	ErrUnstableOffsetCommit:       "UNSTABLE_OFFSET_COMMIT",
+	ErrOffsetMetadataTooLarge:     "OFFSET_METADATA_TOO_LARGE",
+	ErrCoordinatorNotAvailable:    "COORDINATOR_NOT_AVAILABLE",
+	coordinator.ErrNotCoordinator: "NOT_COORDINATOR",
 }
 
 func errNames(errs []error) string {

@@ -106,8 +106,8 @@ func (s *Shard) refreshSession(t *coordinator.Turn, g *group, m *member) {
 // the caller's business. Requests of the member that wait are answered as from a stranger.
 func (s *Shard) dropMember(g *group, m *member) {
 	s.timers.Cancel(timerKey{timerSession, g.id, m.id})
-	m.answerJoin(joinFailure(m.id, errUnknownMember))
-	m.answerSync(&SyncResponse{Err: errUnknownMember})
+	m.answerJoin(joinFailure(m.id, ErrUnknownMemberID))
+	m.answerSync(&SyncResponse{Err: ErrUnknownMemberID})
 	g.remove(m)
 }
 
@@ -141,7 +141,7 @@ func (s *Shard) dropGroup(g *group) {
 func (s *Shard) find(groupID, memberID string, instanceID *string) (*group, *member, error) {
 	g := s.groups[groupID]
 	if g == nil {
-		return nil, nil, errUnknownMember
+		return nil, nil, ErrUnknownMemberID
 	}
 	m, err := g.authenticate(memberID, instanceID)
 	return g, m, err
@@ -153,17 +153,17 @@ func (g *group) authenticate(memberID string, instanceID *string) (*member, erro
 	m := g.byID[memberID]
 	if instanceID == nil {
 		if m == nil {
-			return nil, errUnknownMember
+			return nil, ErrUnknownMemberID
 		}
 		return m, nil
 	}
 	switch owner := g.static[*instanceID]; {
 	case owner != nil && owner != m:
-		return nil, errFenced
+		return nil, ErrFencedInstanceID
 	case owner == nil && m != nil:
-		return nil, errFenced
+		return nil, ErrFencedInstanceID
 	case owner == nil:
-		return nil, errUnknownMember
+		return nil, ErrUnknownMemberID
 	}
 	return m, nil
 }

@@ -7,8 +7,8 @@ import "github.com/gregor-kafka/gregor/internal/coordinator"
 func (s *Shard) replaceStatic(t *coordinator.Turn, g *group, m *member, id string, r *JoinRequest, reply func(*JoinResponse)) {
 	before := *m
 	oldLeader := g.leader
-	m.answerJoin(joinFailure(m.id, errFenced))
-	m.answerSync(&SyncResponse{Err: errFenced})
+	m.answerJoin(joinFailure(m.id, ErrFencedInstanceID))
+	m.answerSync(&SyncResponse{Err: ErrFencedInstanceID})
 	s.timers.Cancel(timerKey{timerSession, g.id, m.id})
 	g.rename(m, id)
 	m.update(r)
@@ -22,7 +22,7 @@ func (s *Shard) replaceStatic(t *coordinator.Turn, g *group, m *member, id strin
 	t.Write([]coordinator.Record{g.record(g.assignments())}, func(t *coordinator.Turn, _ int64, err error) {
 		switch {
 		case g.byID[id] != m: // replaced once more, or gone
-			reply(joinFailure(id, errUnknownMember))
+			reply(joinFailure(id, ErrUnknownMemberID))
 		case err != nil:
 			s.revertStatic(t, g, m, before)
 			reply(joinFailure("", g.appendError(err)))

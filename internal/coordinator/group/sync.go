@@ -43,7 +43,7 @@ func (s *Shard) Sync(t *coordinator.Turn, r *SyncRequest, reply func(*SyncRespon
 		reply(g.syncResponse(m))
 		return
 	}
-	m.answerSync(&SyncResponse{Err: errRebalance}) // of a connection that was given up
+	m.answerSync(&SyncResponse{Err: ErrRebalanceInProgress}) // of a connection that was given up
 	m.sync = reply
 	if m.id == g.leader {
 		s.assign(t, g, r.Assignments)
@@ -54,14 +54,14 @@ func (s *Shard) Sync(t *coordinator.Turn, r *SyncRequest, reply func(*SyncRespon
 func (g *group) checkSync(r *SyncRequest) error {
 	switch {
 	case r.Generation != g.generation:
-		return errGeneration
+		return ErrIllegalGeneration
 	case r.ProtocolType != nil && *r.ProtocolType != g.protocolType,
 		r.Protocol != nil && *r.Protocol != g.protocol:
-		return errProtocol
+		return ErrInconsistentGroupProtocol
 	case g.state == PreparingRebalance:
-		return errRebalance
+		return ErrRebalanceInProgress
 	case g.state == Empty:
-		return errUnknownMember
+		return ErrUnknownMemberID
 	}
 	return nil
 }
