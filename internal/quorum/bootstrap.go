@@ -61,7 +61,7 @@ func (q *Quorum) formatted() ([]metadata.Record, error) {
 func (q *Quorum) writeCompanions() {
 	warn := func(path string, err error) {
 		if err != nil {
-			q.opts.Logger.Warn("cannot write a file beside the metadata log", "file", path, "error", err)
+			q.opts.Logger.Warn("cannot write a file beside the metadata log", "file", path, "err", err)
 		}
 	}
 	if path := filepath.Join(q.dir, partitionMetadataFile); !q.exists(path) {

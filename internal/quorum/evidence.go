@@ -254,7 +254,7 @@ func (q *Quorum) writeEnd() {
 		err = vfs.WriteFileAtomic(q.opts.FS, filepath.Join(q.dir, end), noProducers)
 	}
 	if err != nil {
-		q.opts.Logger.Warn("cannot note the end of the metadata log", "file", end, "error", err)
+		q.opts.Logger.Warn("cannot note the end of the metadata log", "file", end, "err", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (q *Quorum) lead(leads bool) {
 	}
 	q.machine.flush() // raft has only handed it over
 	if err := q.complete(context.Background()); err != nil {
-		q.opts.Logger.Error("cannot begin to lead the metadata log", "error", err)
+		q.opts.Logger.Error("cannot begin to lead the metadata log", "err", err)
 		return
 	}
 	q.outdate()

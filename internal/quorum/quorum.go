@@ -483,7 +483,7 @@ func (q *Quorum) maybeSnapshot() {
 		err = errors.Join(q.snapshots.prune(), q.writeEpochs(filepath.Join(q.dir, epochsFile)))
 	}
 	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		q.opts.Logger.Error("cannot take a snapshot of the metadata", "error", err)
+		q.opts.Logger.Error("cannot take a snapshot of the metadata", "err", err)
 	}
 }
 
