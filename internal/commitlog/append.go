@@ -83,7 +83,7 @@ func (l *Log) AppendAsLeader(set []byte, leaderEpoch int32, o AppendOptions) (Ap
 	}
 	l.mu.Lock()
 	info, err := l.appendValidLocked(&v, leaderEpoch, o, c)
-	l.unlock()
+	l.unlockRolled()
 	if err != nil {
 		return info, err
 	}
@@ -219,7 +219,7 @@ func (l *Log) AppendAsFollower(set []byte, maxEpoch int32) (AppendInfo, error) {
 	}
 	l.mu.Lock()
 	info, err := l.appendSentLocked(&s)
-	l.unlock()
+	l.unlockRolled()
 	if err != nil {
 		return info, err
 	}
@@ -317,14 +317,14 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 			return AppendInfo{}, l.fail("append aborted transaction", err)
 		}
 	}
-	l.mu.producers.end, l.mu.dataEnd = s.last+1, s.last+1
-	next := l.nextLocked()
+	l.mu.producers.end, l.offsets.data = s.last+1, s.last+1
+	next := l.offsets.next()
 	next.end = position{s.last + 1, active, active.Size()}
-	l.mu.trail.add(next.end)
+	l.offsets.trail.add(next.end)
 	if s.commits {
 		next.highWatermark = next.end
 	}
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 	return AppendInfo{
 		FirstOffset:    s.first,
 		LastOffset:     s.last,
@@ -363,7 +363,7 @@ func (l *Log) applyProducersLocked(set []byte, at position) error {
 
 // flushTarget returns what an append up to end has to wait for under flush.messages.
 func (l *Log) flushTarget(end int64, c *Config) int64 {
-	if c.FlushMessages == math.MaxInt64 || end-l.flush.recoveryPoint.Load() < c.FlushMessages {
+	if c.FlushMessages == math.MaxInt64 || end-l.offsets.recoveryPoint.Load() < c.FlushMessages {
 		return 0
 	}
 	return end

@@ -84,7 +84,7 @@ func (l *Log) CleanState() (*CleanState, error) {
 	defer l.mu.Unlock()
 	s := &CleanState{
 		topicID:   l.TopicID(),
-		end:       l.mu.dataEnd,
+		end:       l.offsets.data,
 		producers: len(l.mu.producers.producers) > 0,
 		epochs:    l.epochs.list(),
 	}
@@ -198,7 +198,7 @@ func (l *Log) loadClean(o *Options) (ok bool, err error) {
 			return false, err
 		}
 	}
-	return true, l.start(r)
+	return true, r.start()
 }
 
 // TopicID returns the id of the topic that the log had, or zero.

@@ -35,7 +35,7 @@ func (l *Log) CopyDamage(from *Log, err error) (int, error) {
 	l.files.Lock()
 	defer l.files.Unlock()
 	l.mu.Lock()
-	defer l.unlock()
+	defer l.unlockRolled()
 	if err := l.usableLocked(); err != nil {
 		return 0, err
 	}
@@ -138,10 +138,10 @@ func (l *Log) appendDamageLocked(active, from *segment.Segment, d segment.Damage
 	if err := active.AppendDamage(from, d); err != nil {
 		return err
 	}
-	l.mu.dataEnd = d.End
-	next := l.nextLocked()
+	l.offsets.data = d.End
+	next := l.offsets.next()
 	next.end = position{d.End, active, active.Size()}
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 	copied := active.Damages()
 	t, ended, err := l.mu.producers.lostIn(active, copied[len(copied)-1], aborted)
 	if ended {

@@ -24,17 +24,14 @@ type flusher struct {
 	done    sync.Cond // a sync ended
 	running bool
 
-	// recoveryPoint is the end of what is certainly on disk. It changes with Log.mu held.
-	// Invariant: recoveryPoint <= DataEnd.
-	recoveryPoint atomic.Int64
-	lastFlush     atomic.Int64 // ms
+	lastFlush atomic.Int64 // ms
 
 	times atomic.Pointer[metrics.Histogram] // nil: nobody wants to know
 }
 
 // RecoveryPoint returns the offset up to which nothing needs checking after a crash. Write
 // it to the checkpoint file after each truncation and from time to time: a low one is safe.
-func (l *Log) RecoveryPoint() int64 { return l.flush.recoveryPoint.Load() }
+func (l *Log) RecoveryPoint() int64 { return l.offsets.recoveryPoint.Load() }
 
 // LastFlush returns when the log was last flushed or opened.
 func (l *Log) LastFlush() time.Time { return time.UnixMilli(l.flush.lastFlush.Load()) }
@@ -53,7 +50,7 @@ func (l *Log) FlushTo(offset int64) error {
 		if err := l.Failed(); err != nil {
 			return err
 		}
-		if f.recoveryPoint.Load() >= min(offset, l.DataEnd()) {
+		if l.offsets.recoveryPoint.Load() >= min(offset, l.DataEnd()) {
 			return nil
 		}
 		if f.running {
@@ -107,9 +104,8 @@ func (l *Log) runSync(sync func() error) error {
 	return err
 }
 
-// awaitSync returns when no sync runs that began before.
-func (l *Log) awaitSync() {
-	f := &l.flush
+// await returns when no sync runs that began before.
+func (f *flusher) await() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.running {
@@ -123,6 +119,7 @@ func (l *Log) DirIsDurable() { l.newDir.Store(false) }
 
 // A syncJob is what one sync has to do, captured under the mutex.
 type syncJob struct {
+	log         *Log
 	end         int64              // everything below is durable after it
 	segments    []*segment.Segment // sealed ones, ascending
 	active      *segment.Segment   // nil: not this time
@@ -134,7 +131,7 @@ type syncJob struct {
 
 // captureLocked takes over the debts of the log up to end.
 func (l *Log) captureLocked(end int64) syncJob {
-	j := syncJob{end: end, segments: slices.Clone(l.mu.unsynced), dir: l.dirLocked(), truncations: l.mu.truncations}
+	j := syncJob{log: l, end: end, segments: slices.Clone(l.mu.unsynced), dir: l.dirLocked(), truncations: l.mu.truncations}
 	j.offsets = l.mu.snapshots.takeUnsynced(end)
 	for _, offset := range j.offsets {
 		j.snapshots = append(j.snapshots, l.mu.snapshots.path(offset))
@@ -144,7 +141,8 @@ func (l *Log) captureLocked(end int64) syncJob {
 
 // run does the job in the order that keeps every crash state loadable: what explains data
 // before the data (KAFKA-9892), old data before new.
-func (l *Log) run(j *syncJob) error {
+func (j *syncJob) run() error {
+	l := j.log
 	if l.newDir.Load() {
 		if err := l.fs.SyncDir(filepath.Dir(j.dir)); err != nil {
 			return err
@@ -177,21 +175,23 @@ func (l *Log) run(j *syncJob) error {
 }
 
 // owe gives back the debts of a job that was not done.
-func (l *Log) owe(j *syncJob) {
+func (j *syncJob) owe() {
+	l := j.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.snapshots.giveBack(j.offsets)
 }
 
 // finish publishes what a job made durable, unless a truncation made it void.
-func (l *Log) finish(j *syncJob) {
+func (j *syncJob) finish() {
+	l := j.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(j.segments, s) })
 	if j.truncations != l.mu.truncations {
 		return
 	}
-	l.flush.recoveryPoint.Store(max(l.flush.recoveryPoint.Load(), j.end))
+	l.offsets.synced(j.end)
 	l.flush.lastFlush.Store(l.now().UnixMilli())
 }
 
@@ -199,10 +199,10 @@ func (l *Log) finish(j *syncJob) {
 // alone, which recovery makes anew.
 func (l *Log) syncAll() error {
 	l.mu.Lock()
-	j := l.captureLocked(l.dataEndLocked())
+	j := l.captureLocked(l.offsets.dataEnd())
 	j.active = l.offsets.Load().active()
 	l.mu.Unlock()
-	return l.do(&j)
+	return j.do()
 }
 
 // syncSealed syncs what lies below the active segment.
@@ -210,14 +210,15 @@ func (l *Log) syncSealed() error {
 	l.mu.Lock()
 	j := l.captureLocked(l.offsets.Load().active().BaseOffset())
 	l.mu.Unlock()
-	return l.do(&j)
+	return j.do()
 }
 
-func (l *Log) do(j *syncJob) error {
+func (j *syncJob) do() error {
+	l := j.log
 	began := metrics.StartStopwatch()
-	err := l.run(j)
+	err := j.run()
 	if err != nil {
-		l.owe(j)
+		j.owe()
 	}
 	if h := l.flush.times.Load(); h != nil && j.end > l.RecoveryPoint() {
 		h.Observe(began.Elapsed())
@@ -225,6 +226,6 @@ func (l *Log) do(j *syncJob) error {
 	if err != nil {
 		return err
 	}
-	l.finish(j)
+	j.finish()
 	return nil
 }

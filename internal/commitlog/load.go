@@ -87,16 +87,16 @@ func (l *Log) load(o Options) error {
 	if err := left.finishSwaps(l.fs, o.Dir); err != nil {
 		return err
 	}
-	r, err := l.newRecovery(o, &left)
+	r, err := newRecovery(l, o, &left)
 	if err != nil {
 		return err
 	}
 	var orphans []string
 	for names := left.now(); ; names = nil {
-		if r.segments, orphans, err = l.openSegments(o.Dir, names); err != nil {
+		if orphans, err = r.openSegments(o.Dir, names); err != nil {
 			return err
 		}
-		r.absent = l.absentFiles(o, r, &left, orphans)
+		r.absent = r.absentFiles(o, &left, orphans)
 		r.unindexed = left.unindexed()
 		err := r.run()
 		if errors.Is(err, errTurned) {
@@ -109,20 +109,20 @@ func (l *Log) load(o Options) error {
 		if !ok {
 			break
 		}
-		if err := l.split(overflow.segment); err != nil {
+		if err := r.split(overflow.segment); err != nil {
 			return err
 		}
 	}
-	if err := l.start(r); err != nil {
+	if err := r.start(); err != nil {
 		return err
 	}
-	if err := l.removeOrphans(orphans); err != nil {
+	if err := r.removeOrphans(orphans); err != nil {
 		return err
 	}
 	if o := l.offsets.Load(); len(l.epochs.list()) == 0 && o.LogStart < o.End {
 		l.runLater(func() { l.provenEpochs() }) // else whoever asks for them first does it
 	}
-	return l.removeDeleted(&left, r.clean)
+	return r.removeDeleted(&left)
 }
 
 // create makes an empty log in a directory that is missing. The first flush makes it durable,
@@ -145,7 +145,8 @@ func (l *Log) create(o Options) error {
 	if v.end > 0 {
 		l.logger.Error("directory is missing, the log goes on behind what was in it", "partition", l.partition, "dir", o.Dir, "start", v.end, "proof", v.proof)
 	}
-	return l.start(&recovery{log: l, point: v.end, end: v.end, logStart: v.end, producers: newProducerState(v.end)})
+	r := recovery{log: l, point: v.end, end: v.end, logStart: v.end, producers: newProducerState(v.end)}
+	return r.start()
 }
 
 // claims are what the checkpoints of the log directory say of the end of a log.
@@ -155,7 +156,7 @@ func (o *Options) claims() (c [witnesses]int64) {
 }
 
 // newRecovery says what to trust, and reads the leader epochs.
-func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
+func newRecovery(l *Log, o Options, left *leftovers) (r *recovery, err error) {
 	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, claims: o.claims(), turned: math.MaxInt64, meter: o.Recovery}
 	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
 		r.clean = true // nobody will read it
@@ -185,8 +186,9 @@ func (l *Log) newRecovery(o Options, left *leftovers) (r *recovery, err error) {
 
 // removeDeleted deletes what had been waiting for it. What these files said of a segment
 // that was checked for them must be on disk before they go.
-func (l *Log) removeDeleted(left *leftovers, clean bool) error {
-	if !clean && left.suspect() != math.MaxInt64 {
+func (r *recovery) removeDeleted(left *leftovers) error {
+	l := r.log
+	if !r.clean && left.suspect() != math.MaxInt64 {
 		if err := l.Flush(); err != nil {
 			return err
 		}
@@ -195,7 +197,8 @@ func (l *Log) removeDeleted(left *leftovers, clean bool) error {
 }
 
 // start puts what was loaded in force.
-func (l *Log) start(r *recovery) error {
+func (r *recovery) start() error {
+	l := r.log
 	c := l.config.Load()
 	if len(r.segments) == 0 {
 		s, err := l.createCompleteLocked(r.end, c)
@@ -207,29 +210,24 @@ func (l *Log) start(r *recovery) error {
 		r.guardAll()
 		l.startSegmentLocked(c)
 	}
-	active := r.segments[len(r.segments)-1]
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	l.epochs.truncateFromEnd(r.end)
 	l.epochs.truncateFromStart(logStart)
 
-	l.flush.recoveryPoint.Store(r.point)
 	l.flush.lastFlush.Store(l.now().UnixMilli())
 	r.producers.doubts, r.producers.lost = nil, nil // what is appended from now on is not theirs
-	l.mu.producers, l.mu.dataEnd = r.producers, r.end
-	next := l.mu.slab.next()
-	*next = Offsets{LogStart: logStart, segments: r.segments}
-	next.end = position{r.end, active, active.Size()}
-	next.highWatermark = position{offset: logStart}
-	l.settleLocked(next)
+	l.mu.producers = r.producers
+	l.offsets.settle(l.offsets.begin(logStart, r.end, r.point, r.segments), l.mu.producers)
 	return l.dropFound(r.segments)
 }
 
 // openSegments opens what the directory has, ascending, and lists index files without a .log
 // file. It also lists the producer snapshots. Nil names are read from the directory.
-func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, orphans []string, err error) {
+func (r *recovery) openSegments(dir string, names []string) (orphans []string, err error) {
+	l := r.log
 	if names == nil {
 		if names, err = listNames(l.fs, dir); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	var bases, aborts []int64 // of .log and .txnindex files
@@ -256,25 +254,25 @@ func (l *Log) openSegments(dir string, names []string) (_ []*segment.Segment, or
 		}
 	}
 	c := l.config.Load().segment(l.disk.Caches)
-	segments := make([]*segment.Segment, len(bases))
+	r.segments = make([]*segment.Segment, len(bases))
 	for i, base := range bases {
-		if segments[i], err = segment.Open(l.fs, dir, base, c); err != nil {
-			return nil, nil, err
+		if r.segments[i], err = segment.Open(l.fs, dir, base, c); err != nil {
+			return nil, err
 		}
 		if !slices.Contains(aborts, base) {
-			segments[i].NoteNoTxnIndex()
+			r.segments[i].NoteNoTxnIndex()
 		}
 	}
-	return segments, orphans, nil
+	return orphans, nil
 }
 
 // absentFiles returns the .log files that are missing: their indexes are there, or the log had
 // them when it was closed, and nothing says that they were on their way out. A crash in the middle
 // of a compaction leaves such indexes, too, but none of the last segment, which is not compacted.
-func (l *Log) absentFiles(o Options, r *recovery, left *leftovers, orphans []string) (list []absentFile) {
+func (r *recovery) absentFiles(o Options, left *leftovers, orphans []string) (list []absentFile) {
 	var bases []int64
 	compacted := int64(-1) // the last one that may have been
-	if n := len(r.segments); n > 0 && !r.clean && l.config.Load().Compact {
+	if n := len(r.segments); n > 0 && !r.clean && r.log.config.Load().Compact {
 		compacted = r.segments[n-1].BaseOffset()
 	}
 	for _, name := range orphans {
@@ -302,7 +300,8 @@ func (l *Log) absentFiles(o Options, r *recovery, left *leftovers, orphans []str
 }
 
 // removeOrphans removes index files without a .log file. What explains them must outlive them.
-func (l *Log) removeOrphans(names []string) error {
+func (r *recovery) removeOrphans(names []string) error {
+	l := r.log
 	if len(names) == 0 {
 		return nil
 	}

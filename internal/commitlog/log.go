@@ -99,15 +99,12 @@ type Log struct {
 	mu struct {
 		sync.Mutex
 		closed bool
-		bare   bool // the active segment has no index files yet; see unlock
+		bare   bool // the active segment has no index files yet; see unlockRolled
 		// truncations counts what makes a sync that began earlier worthless.
 		truncations uint32
 		producers   *ProducerState
 		snapshots   snapshots
 		losses      *lossFile // nil for none
-		slab        slab
-		trail       trail
-		dataEnd     int64     // behind the last batch; below the log end after some truncations
 		created     time.Time // of the active segment, in this process
 		jitterMs    int64     // of the active segment
 
@@ -115,9 +112,7 @@ type Log struct {
 		unsynced []*segment.Segment
 	}
 
-	// offsets is the state that readers see. Writers hold mu and store a new one, last of
-	// all: whoever loads it may read every byte it names.
-	offsets atomic.Pointer[Offsets]
+	offsets offsets // readers load, who changes it holds mu
 
 	// facts are what is known of transactions, beside the indexes of aborted ones; nil for nothing.
 	// Who changes it holds mu.
@@ -159,10 +154,8 @@ func (l *Log) Offsets() *Offsets { return l.offsets.Load() }
 func (l *Log) DataEnd() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.dataEndLocked()
+	return l.offsets.dataEnd()
 }
-
-func (l *Log) dataEndLocked() int64 { return max(l.mu.dataEnd, l.offsets.Load().LogStart) }
 
 // Config returns the configuration in force.
 func (l *Log) Config() Config { return *l.config.Load() }
@@ -246,46 +239,6 @@ func (l *Log) loadMetadata(o *Options) error {
 	return nil
 }
 
-// settleLocked makes o consistent and publishes it. What may have changed is anything but
-// the last stable offset, which follows from the rest.
-func (l *Log) settleLocked(o *Offsets) {
-	o.End = o.end.offset
-	if hw := min(max(o.highWatermark.offset, o.LogStart), o.End); hw != o.highWatermark.offset {
-		o.highWatermark = l.locateLocked(o, hw)
-	} else if hw == o.End {
-		o.highWatermark = o.end // of a new segment, perhaps
-	}
-	o.HighWatermark = o.highWatermark.offset
-	l.mu.producers.release(max(o.HighWatermark, o.LogStart))
-	o.lastStable = o.highWatermark
-	if first, ok := l.mu.producers.firstUnstable(); ok && first.offset < o.HighWatermark {
-		o.lastStable = first
-		if first.offset < o.LogStart {
-			o.lastStable = position{offset: o.LogStart}
-		}
-	}
-	o.LastStable = o.lastStable.offset
-	l.offsets.Store(o)
-}
-
-// locateLocked gives an offset its place in a file, if that is known without reading.
-func (l *Log) locateLocked(o *Offsets, offset int64) position {
-	if offset == o.end.offset {
-		return o.end
-	}
-	if p, ok := l.mu.trail.find(offset); ok {
-		return p
-	}
-	return position{offset: offset}
-}
-
-// nextLocked returns a copy of the state to change and hand to settleLocked.
-func (l *Log) nextLocked() *Offsets {
-	o := l.mu.slab.next()
-	*o = *l.offsets.Load()
-	return o
-}
-
 // SetHighWatermark moves the high watermark, also back, to the nearest offset within the
 // log, and returns it. Followers take their leader's with it.
 func (l *Log) SetHighWatermark(offset int64) int64 {
@@ -294,7 +247,7 @@ func (l *Log) SetHighWatermark(offset int64) int64 {
 	o := l.offsets.Load()
 	offset = min(max(offset, o.LogStart), o.End)
 	if offset != o.HighWatermark {
-		l.moveHighWatermarkLocked(offset)
+		l.offsets.moveHighWatermark(offset, l.mu.producers)
 	}
 	return offset
 }
@@ -308,14 +261,8 @@ func (l *Log) IncrementHighWatermark(offset int64) bool {
 	if offset = min(offset, o.End); offset <= o.HighWatermark {
 		return false
 	}
-	l.moveHighWatermarkLocked(offset)
+	l.offsets.moveHighWatermark(offset, l.mu.producers)
 	return true
-}
-
-func (l *Log) moveHighWatermarkLocked(offset int64) {
-	next := l.nextLocked()
-	next.highWatermark = l.locateLocked(next, offset)
-	l.settleLocked(next)
 }
 
 // Producers lists the producers that the log knows, by id.
@@ -485,12 +432,12 @@ func (l *Log) Close() error {
 
 func (l *Log) snapshotAndFlush() error {
 	l.mu.Lock()
-	end := l.dataEndLocked()
+	end := l.offsets.dataEnd()
 	l.mu.producers.end = end
 	if end < l.offsets.Load().End { // a gap that a truncation left is forgotten
-		next := l.nextLocked()
+		next := l.offsets.next()
 		next.end.offset = end
-		l.settleLocked(next)
+		l.offsets.settle(next, l.mu.producers)
 		l.epochs.truncateFromEnd(end)
 	}
 	err := l.mu.snapshots.write(l.mu.producers)
@@ -517,7 +464,7 @@ func (l *Log) Abandon() {
 func (l *Log) Delete() error {
 	l.failure.CompareAndSwap(nil, &StorageError{l.partition, "use", ErrClosed})
 	l.background.Wait()
-	l.awaitSync() // one that runs has the files open
+	l.flush.await() // one that runs has the files open
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.closed = true

@@ -31,10 +31,10 @@ func (l *Log) IncrementLogStart(offset int64) error {
 // that go with it. What the epoch cache loses reaches its file with the next flush.
 func (l *Log) raiseLogStartLocked(offset int64, segments []*segment.Segment) {
 	l.epochs.truncateFromStart(offset)
-	next := l.nextLocked()
+	next := l.offsets.next()
 	next.LogStart = offset
 	next.segments = segments
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 }
 
 // DeleteOldSegments removes what retention allows, as of now, and returns how many
@@ -58,7 +58,7 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	l.mu.Lock()
 	gone, err := l.dropOldestLocked(o, count, c)
 	dir := l.dirLocked()
-	l.unlock()
+	l.unlockRolled()
 	if err != nil || len(gone) == 0 {
 		return 0, err
 	}
@@ -100,7 +100,7 @@ func (l *Log) dropOldestLocked(seen *Offsets, count int, c *Config) ([]*segment.
 	if count == len(o.segments) {
 		if o.End != seen.End {
 			count--
-		} else if err := l.rollLocked(l.mu.dataEnd, "retention", c); err == nil {
+		} else if err := l.rollLocked(l.offsets.data, "retention", c); err == nil {
 			o = l.offsets.Load()
 		} else if _, full := errors.AsType[*DiskFullError](err); full && count > 1 {
 			count-- // what goes first makes room for the rest

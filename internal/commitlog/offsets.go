@@ -1,6 +1,8 @@
 package commitlog
 
 import (
+	"sync/atomic"
+
 	"github.com/gregor-kafka/gregor/segment"
 )
 
@@ -80,6 +82,94 @@ func floorSegment(segments []*segment.Segment, offset int64) int {
 		}
 	}
 	return below
+}
+
+// offsets owns where a log begins and ends, and publishes it. It promises that
+//
+//	LogStart <= LastStable <= HighWatermark <= End
+//	recovery point <= data end <= End, or LogStart
+//
+// and that whoever loads an Offsets may read every byte it names: it is stored last in a change. Who
+// changes anything here holds Log.mu; readers load without.
+type offsets struct {
+	atomic.Pointer[Offsets]
+
+	// recoveryPoint is the end of what is certainly on disk.
+	recoveryPoint atomic.Int64
+
+	data  int64 // behind the last batch; below the log end after some truncations
+	slab  slab
+	trail trail
+}
+
+// dataEnd returns the offset behind the last batch, the log start if that is behind it.
+func (w *offsets) dataEnd() int64 { return max(w.data, w.Load().LogStart) }
+
+// begin is for a log that is opened.
+func (w *offsets) begin(logStart, end, recoveryPoint int64, segments []*segment.Segment) *Offsets {
+	w.recoveryPoint.Store(recoveryPoint)
+	w.data = end
+	active := segments[len(segments)-1]
+	o := w.slab.next()
+	*o = Offsets{LogStart: logStart, segments: segments}
+	o.end = position{end, active, active.Size()}
+	o.highWatermark = position{offset: logStart}
+	return o
+}
+
+// next returns a copy of the state to change and hand to settle.
+func (w *offsets) next() *Offsets {
+	o := w.slab.next()
+	*o = *w.Load()
+	return o
+}
+
+// settle makes o consistent and publishes it. What may have changed is anything but the last stable
+// offset, which follows from the rest and from the open transactions of the producers.
+func (w *offsets) settle(o *Offsets, producers *ProducerState) {
+	o.End = o.end.offset
+	if hw := min(max(o.highWatermark.offset, o.LogStart), o.End); hw != o.highWatermark.offset {
+		o.highWatermark = w.locate(o, hw)
+	} else if hw == o.End {
+		o.highWatermark = o.end // of a new segment, perhaps
+	}
+	o.HighWatermark = o.highWatermark.offset
+	producers.release(max(o.HighWatermark, o.LogStart))
+	o.lastStable = o.highWatermark
+	if first, ok := producers.firstUnstable(); ok && first.offset < o.HighWatermark {
+		o.lastStable = first
+		if first.offset < o.LogStart {
+			o.lastStable = position{offset: o.LogStart}
+		}
+	}
+	o.LastStable = o.lastStable.offset
+	w.Store(o)
+}
+
+// locate gives an offset its place in a file, if that is known without reading.
+func (w *offsets) locate(o *Offsets, offset int64) position {
+	if offset == o.end.offset {
+		return o.end
+	}
+	if p, ok := w.trail.find(offset); ok {
+		return p
+	}
+	return position{offset: offset}
+}
+
+func (w *offsets) moveHighWatermark(offset int64, producers *ProducerState) {
+	next := w.next()
+	next.highWatermark = w.locate(next, offset)
+	w.settle(next, producers)
+}
+
+// synced raises the recovery point.
+func (w *offsets) synced(end int64) { w.recoveryPoint.Store(max(w.recoveryPoint.Load(), end)) }
+
+// truncated lowers the recovery point, and forgets places in files.
+func (w *offsets) truncated(offset int64) {
+	w.recoveryPoint.Store(min(w.recoveryPoint.Load(), offset))
+	w.trail.clear()
 }
 
 // A slab makes Offsets in blocks, so that an append rarely allocates. A log in use keeps

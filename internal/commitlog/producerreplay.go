@@ -87,7 +87,7 @@ func (l *Log) resetProducersLocked(next *Offsets, ongoing []segment.OpenTxn) err
 	})
 	state.doubts, state.lost = nil, nil
 	l.mu.producers = state
-	again := l.nextLocked()
-	l.settleLocked(again)
+	again := l.offsets.next()
+	l.offsets.settle(again, l.mu.producers)
 	return nil
 }

@@ -145,11 +145,11 @@ func (r *recovery) trust() error {
 		return nil
 	}
 	contradiction := func(state *ProducerState) (string, error) {
-		return l.contradiction(r.segments, state, func(offset int64) bool {
+		return r.contradiction(r.segments, state, func(offset int64) bool {
 			return state.end < r.end || r.losses.touch(offset, offset+1)
 		})
 	}
-	if err := l.dropContradicted(logStart, r.end, contradiction); err != nil {
+	if err := r.dropContradicted(logStart, r.end, contradiction); err != nil {
 		return err
 	}
 	r.producers, err = l.replayProducers(r.segments, logStart, r.end)

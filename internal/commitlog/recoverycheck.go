@@ -48,9 +48,9 @@ func (r *recovery) checkedFrom() (int, error) {
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
 	before := func(int64) bool { return true }
 	contradiction := func(state *ProducerState) (string, error) {
-		return l.contradictedInFront(r.segments[:i], state, before)
+		return r.contradictedInFront(r.segments[:i], state, before)
 	}
-	err := l.dropContradicted(logStart, r.recovered, contradiction)
+	err := r.dropContradicted(logStart, r.recovered, contradiction)
 	if err != nil {
 		return 0, err
 	}

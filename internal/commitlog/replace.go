@@ -144,7 +144,7 @@ func (l *Log) stage(dir string, cleaned []*segment.Segment) (err error) {
 func (l *Log) publish(cleaned, old []*segment.Segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := l.nextLocked()
+	next := l.offsets.next()
 	i := slices.Index(next.segments, old[0])
 	next.segments = slices.Concat(next.segments[:i], cleaned, next.segments[i+len(old):])
 	for k, s := range cleaned {
@@ -154,10 +154,10 @@ func (l *Log) publish(cleaned, old []*segment.Segment) error {
 	if slices.Contains(old, next.highWatermark.segment) {
 		next.highWatermark = position{offset: next.highWatermark.offset}
 	}
-	l.mu.trail.clear()
+	l.offsets.trail.clear()
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(old, s) })
 	l.inheritFactsLocked(next.segments, cleaned, old)
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 	for _, s := range old {
 		if slices.ContainsFunc(cleaned, func(c *segment.Segment) bool { return c.BaseOffset() == s.BaseOffset() }) {
 			continue

@@ -84,7 +84,7 @@ func (l *Log) maybeRollLocked(s *stampedSet, c *Config) error {
 // before, so that a gap between two segments always means a loss. Only where the offsets
 // would not fit then, by its own first offset (KAFKA-4451).
 func (l *Log) rollBaseLocked(s *stampedSet) int64 {
-	base := l.mu.dataEnd
+	base := l.offsets.data
 	if base <= l.offsets.Load().active().BaseOffset() || s.last-base > math.MaxInt32 {
 		return s.first
 	}
@@ -97,7 +97,7 @@ func (l *Log) Roll() error {
 		return err
 	}
 	l.mu.Lock()
-	defer l.unlock()
+	defer l.unlockRolled()
 	if err := l.usableLocked(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (l *Log) Roll() error {
 	if o.active().Size() == 0 {
 		return nil
 	}
-	return l.rollLocked(l.mu.dataEnd, "asked", l.config.Load())
+	return l.rollLocked(l.offsets.data, "asked", l.config.Load())
 }
 
 // rollLocked seals the active segment and starts a new one at base. A sync of the sealed
@@ -118,7 +118,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	if err := old.active().Seal(); err != nil {
 		return l.spare("seal segment", err)
 	}
-	if l.flush.recoveryPoint.Load() >= base {
+	if l.offsets.recoveryPoint.Load() >= base {
 		// A checkpoint may say so already, and then nobody looks below the new segment.
 		if err := old.active().Flush(); err != nil {
 			return l.fail("flush sealed segment", err)
@@ -140,20 +140,20 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	l.mu.producers.end = max(before, base) // the log end, also where a truncation left a gap
 	l.mu.unsynced = append(l.mu.unsynced, old.active())
 	old.active().Guard(base)
-	next := l.nextLocked()
+	next := l.offsets.next()
 	next.segments = append(slices.Clip(old.segments), s)
 	next.end = position{old.End, s, 0}
 	l.noteOpenLocked(next.segments, old.active())
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
 	l.mu.bare = true
 	l.runLater(func() { _ = l.flushSealed() }) // a failure poisons the log: nothing is hidden
 	return nil
 }
 
-// unlock gives up the mutex after what may have rolled. Whoever rolled makes the index files of
+// unlockRolled gives up the mutex after what may have rolled. Whoever rolled makes the index files of
 // the new segment then, as nobody else needs them yet.
-func (l *Log) unlock() {
+func (l *Log) unlockRolled() {
 	bare, active := l.mu.bare, l.offsets.Load().active()
 	l.mu.bare = false
 	l.mu.Unlock()

@@ -37,7 +37,7 @@ func BenchmarkRoll(b *testing.B) {
 		used += cputime.OfThread(func() {
 			l.mu.Lock()
 			began := time.Now()
-			err := l.rollLocked(l.mu.dataEnd, "asked", l.config.Load())
+			err := l.rollLocked(l.offsets.data, "asked", l.config.Load())
 			held = append(held, time.Since(began))
 			l.mu.Unlock()
 			must(b, err)

@@ -22,8 +22,9 @@ func (e *overflowError) Unwrap() error { return e.err }
 // split replaces a segment by as many as its offsets ask for. What is behind the first bad
 // batch is not copied: recovery would cut it. A crash in between is undone or finished by
 // finishSwaps.
-func (l *Log) split(s *segment.Segment) error {
-	parts, copied, err := l.copyParts(s)
+func (r *recovery) split(s *segment.Segment) error {
+	l := r.log
+	parts, copied, err := copyParts(l, s)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ type splitter struct {
 }
 
 // copyParts copies the good batches of s to .cleaned segments, which are on disk then.
-func (l *Log) copyParts(s *segment.Segment) (parts []*segment.Segment, copied int64, err error) {
+func copyParts(l *Log, s *segment.Segment) (parts []*segment.Segment, copied int64, err error) {
 	modified, err := s.ModTime()
 	if err != nil {
 		return nil, 0, err

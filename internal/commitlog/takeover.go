@@ -20,7 +20,7 @@ func (l *Log) TakeOver(from *Log) error {
 	producers, entered := from.mu.producers.copy(), from.epochs.entered.Load()
 	from.mu.Unlock()
 	l.mu.Lock()
-	defer l.unlock()
+	defer l.unlockRolled()
 	if err := l.usableLocked(); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (l *Log) TakeOver(from *Log) error {
 	l.epochs.entered.Store(entered)
 	l.epochs.proven.Store(from.epochs.proven.Load())
 	l.mu.producers = producers
-	l.settleLocked(l.nextLocked())
+	l.offsets.settle(l.offsets.next(), l.mu.producers)
 	had, err := l.lostTransactionsLocked()
 	if err == nil && (len(had.list) > 0 || len(lost.list) > 0) {
 		err = l.setLostLocked(lost)
@@ -45,16 +45,16 @@ func (l *Log) TakeOver(from *Log) error {
 // keepProducersLocked writes a snapshot of the producers that the next start believes, also after a
 // crash: that takes a segment which begins there.
 func (l *Log) keepProducersLocked() error {
-	if err := l.mu.snapshots.remove(l.mu.dataEnd); err != nil {
+	if err := l.mu.snapshots.remove(l.offsets.data); err != nil {
 		return err
 	}
 	switch {
 	case len(l.mu.producers.producers) == 0:
 		return nil
 	case l.offsets.Load().active().Size() > 0:
-		return l.rollLocked(l.mu.dataEnd, "taken over", l.config.Load())
+		return l.rollLocked(l.offsets.data, "taken over", l.config.Load())
 	}
-	l.mu.producers.end = l.mu.dataEnd
+	l.mu.producers.end = l.offsets.data
 	return l.mu.snapshots.write(l.mu.producers)
 }
 

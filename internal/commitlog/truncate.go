@@ -19,7 +19,7 @@ func (l *Log) PrepareTruncation(offset int64) {
 	defer l.mu.Unlock()
 	l.voidSyncsLocked(offset)
 	if offset < l.offsets.Load().HighWatermark {
-		l.moveHighWatermarkLocked(offset)
+		l.offsets.moveHighWatermark(offset, l.mu.producers)
 	}
 }
 
@@ -41,7 +41,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	}
 	l.mu.Lock()
 	err := l.truncateLocked(offset)
-	l.unlock()
+	l.unlockRolled()
 	if err != nil {
 		return l.fail("truncate", err)
 	}
@@ -75,19 +75,19 @@ func (l *Log) truncateLocked(offset int64) error {
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool {
 		return s == active || !slices.Contains(o.segments[:kept], s)
 	})
-	next := l.nextLocked()
+	next := l.offsets.next()
 	next.segments = slices.Clone(o.segments[:kept])
 	next.end = end
 	next.LogStart = min(next.LogStart, offset)
-	l.mu.producers.ended = nil // of the old end; rebuilt below
-	l.settleLocked(next)       // before the files: readers must not miss what they were promised
+	l.mu.producers.ended = nil             // of the old end; rebuilt below
+	l.offsets.settle(next, l.mu.producers) // before the files: readers must not miss what they were promised
 	if err := l.forgetLocked(next.segments, offset); err != nil {
 		return err
 	}
 	if err := l.cutFilesLocked(active, o.segments[kept:], offset); err != nil {
 		return err
 	}
-	l.voidSyncsLocked(l.mu.dataEnd)
+	l.voidSyncsLocked(l.offsets.data)
 	l.startSegmentLocked(l.config.Load())
 	l.cutFactsLocked(next.segments, offset)
 	if err := l.resetProducersLocked(next, ongoing); err != nil {
@@ -117,7 +117,7 @@ func (l *Log) cutFilesLocked(active *segment.Segment, behind []*segment.Segment,
 		return err
 	}
 	var err error
-	l.mu.dataEnd, err = active.NextOffset()
+	l.offsets.data, err = active.NextOffset()
 	return err
 }
 
@@ -134,7 +134,7 @@ func (l *Log) rollBehindLossLocked(active *segment.Segment, offset int64) error 
 	if err := l.rollLocked(offset, "loss", l.config.Load()); err != nil {
 		return err
 	}
-	l.mu.dataEnd = offset
+	l.offsets.data = offset
 	return nil
 }
 
@@ -195,8 +195,7 @@ func placeOf(s *segment.Segment, offset int64) (position, error) {
 // under way count for nothing.
 func (l *Log) voidSyncsLocked(offset int64) {
 	l.mu.truncations++
-	l.flush.recoveryPoint.Store(min(l.flush.recoveryPoint.Load(), offset))
-	l.mu.trail.clear()
+	l.offsets.truncated(offset)
 }
 
 // TruncateFullyAndStartAt removes all data and makes the log empty at offset, as a follower
@@ -250,13 +249,13 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	}
 	l.mu.unsynced = nil
 	l.epochs.clear()
-	l.mu.producers, l.mu.dataEnd = newProducerState(base), base
-	next := l.nextLocked()
+	l.mu.producers, l.offsets.data = newProducerState(base), base
+	next := l.offsets.next()
 	next.segments = []*segment.Segment{s}
 	next.end = position{base, s, 0}
 	next.LogStart = logStart
 	next.highWatermark = next.end
-	l.settleLocked(next)
+	l.offsets.settle(next, l.mu.producers)
 	return nil
 }
 
@@ -284,7 +283,7 @@ func (l *Log) removeLater(segments []*segment.Segment) {
 	}
 	delay := time.Duration(l.config.Load().FileDeleteDelayMs) * time.Millisecond
 	remove := func() {
-		l.awaitSync() // one that runs may still have the segments
+		l.flush.await() // one that runs may still have the segments
 		for _, s := range segments {
 			if err := s.Remove(); err != nil {
 				l.logger.Warn("file not deleted", "partition", l.partition, "err", err)

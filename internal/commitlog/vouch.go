@@ -13,7 +13,8 @@ import (
 // dropContradicted removes producer snapshots at or below end that the batches contradict: they are of
 // another log, or of another time. What is left, and the log behind it, tells the same.
 // A start after a kill reads the end of no segment in front of what it recovers: there why is less strict.
-func (l *Log) dropContradicted(logStart, end int64, why func(*ProducerState) (string, error)) error {
+func (r *recovery) dropContradicted(logStart, end int64, why func(*ProducerState) (string, error)) error {
+	l := r.log
 	for {
 		offset := l.mu.snapshots.newest(logStart, end)
 		if offset < 0 {
@@ -47,8 +48,8 @@ func (s *snapshots) newest(logStart, end int64) int64 {
 // contradiction says what in a producer state the batches contradict, "" for nothing: an open transaction
 // that does not begin there, or what is behind the last index entry. Batches that retention, compaction or
 // damage has taken contradict nothing; see contradictedInFront for gone.
-func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
-	if why, err := l.contradictedInFront(segments, state, gone); err != nil || why != "" {
+func (r *recovery) contradiction(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
+	if why, err := r.contradictedInFront(segments, state, gone); err != nil || why != "" {
 		return why, err
 	}
 	i := floorSegment(segments, state.end-1)
@@ -67,7 +68,7 @@ func (l *Log) contradiction(segments []*segment.Segment, state *ProducerState, g
 	if id, at, err := endedTxn(s, state); err != nil || id >= 0 {
 		return fmt.Sprintf("the transaction of producer %d ended at %d", id, at), err
 	}
-	expired := l.now().Add(-time.Duration(l.expiration.Load())).UnixMilli()
+	expired := r.log.now().Add(-time.Duration(r.log.expiration.Load())).UnixMilli()
 	for id, b := range found {
 		if why := state.contradictedBy(id, b, expired); why != "" {
 			return why, nil
@@ -129,7 +130,7 @@ func lastBatches(s *segment.Segment, from, end int64) (map[int64]record.Batch, e
 // contradictedInFront says what is found out without a look at the end of the segments. gone reports whether the
 // batch of an offset at which a transaction began may be there no more: it is lost, or the state is one of before,
 // and the transaction was aborted and compacted since. Compaction takes none of what is open.
-func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
+func (r *recovery) contradictedInFront(segments []*segment.Segment, state *ProducerState, gone func(int64) bool) (string, error) {
 	for _, p := range state.producers {
 		if last := max(p.lastOffset(), p.txn.offset); last >= state.end {
 			return fmt.Sprintf("producer %d is at %d", p.id, last), nil
@@ -147,13 +148,14 @@ func (l *Log) contradictedInFront(segments []*segment.Segment, state *ProducerSt
 			return fmt.Sprintf("no transaction of producer %d begins at %d", p.id, p.txn.offset), nil
 		}
 	}
-	return l.forgotten(segments, state)
+	return r.forgotten(segments, state)
 }
 
 // forgotten says which producer of the snapshot in front a producer state does not know, or knows an older
 // batch of: one that has not expired, and whose batch is there. A producer that expired while that took
 // less time comes back, which does no harm.
-func (l *Log) forgotten(segments []*segment.Segment, state *ProducerState) (string, error) {
+func (r *recovery) forgotten(segments []*segment.Segment, state *ProducerState) (string, error) {
+	l := r.log
 	i, _ := slices.BinarySearch(l.mu.snapshots.offsets, state.end)
 	if i == 0 {
 		return "", nil
