@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -116,6 +117,17 @@ func TestCheck(t *testing.T) {
 	f("internal/metadata", module+"/record", "internal/metadata imports only [internal/uuid internal/topic]")
 	f("segment", "github.com/klauspost/compressor", "a storage package imports only [github.com/klauspost/compress github.com/pierrec/lz4/v4 golang.org/x/sys]")
 	f("internal/controller", "github.com/twmb/franz-go/pkg/kmsg/x", "only packages of "+join(speaksKafka)+" import github.com/twmb/franz-go/pkg/kmsg")
+}
+
+// What is in the order is there.
+func TestOrderNamesPackages(t *testing.T) {
+	for _, layer := range order {
+		for _, entry := range layer {
+			if files, err := filepath.Glob(filepath.Join("../..", entry, "*")); err != nil || len(files) == 0 {
+				t.Errorf("there is no %s", entry)
+			}
+		}
+	}
 }
 
 // Names in the rules that are not in the order would never match.

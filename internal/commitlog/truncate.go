@@ -71,16 +71,7 @@ func (l *Log) truncateLocked(offset int64) error {
 	if err != nil {
 		return err
 	}
-	l.voidSyncsLocked(offset)
-	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool {
-		return s == active || !slices.Contains(o.segments[:kept], s)
-	})
-	next := l.offsets.next()
-	next.segments = slices.Clone(o.segments[:kept])
-	next.end = end
-	next.LogStart = min(next.LogStart, offset)
-	l.mu.producers.ended = nil             // of the old end; rebuilt below
-	l.offsets.settle(next, l.mu.producers) // before the files: readers must not miss what they were promised
+	next := l.shrinkLocked(o.segments[:kept], end) // before the files: readers must not miss what they were promised
 	if err := l.forgetLocked(next.segments, offset); err != nil {
 		return err
 	}
@@ -97,6 +88,22 @@ func (l *Log) truncateLocked(offset int64) error {
 		return err
 	}
 	return l.rollBehindLossLocked(active, offset)
+}
+
+// shrinkLocked publishes an earlier end of the log, in the last of the segments that are kept.
+func (l *Log) shrinkLocked(kept []*segment.Segment, end position) *Offsets {
+	active := kept[len(kept)-1]
+	l.voidSyncsLocked(end.offset)
+	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool {
+		return s == active || !slices.Contains(kept, s)
+	})
+	next := l.offsets.next()
+	next.segments = slices.Clone(kept)
+	next.end = end
+	next.LogStart = min(next.LogStart, end.offset)
+	l.mu.producers.ended = nil // of the old end; made anew with the producers
+	l.offsets.settle(next, l.mu.producers)
+	return next
 }
 
 // cutFilesLocked removes what lies behind offset: segments, last one first, and the end of the one that

@@ -192,9 +192,18 @@ func (r *Runtime[M]) submitLoaded(ctx context.Context, partition int32, e Event[
 	}
 }
 
+// A Company says whether a step may share a batch with others, see Event.Alone.
+type Company int
+
+// The zero value is Shared.
+const (
+	Shared Company = iota
+	Alone
+)
+
 // Ask submits a step and waits for its reply. The step, or what follows it, calls reply
 // once. When ctx ends first Ask returns its error and the step goes on without it.
-func Ask[M Machine, R any](ctx context.Context, r *Runtime[M], partition int32, alone bool, step func(m M, t *Turn, reply func(R))) (R, error) {
+func Ask[M Machine, R any](ctx context.Context, r *Runtime[M], partition int32, c Company, step func(m M, t *Turn, reply func(R))) (R, error) {
 	type answer struct {
 		value R
 		err   error
@@ -210,7 +219,7 @@ func Ask[M Machine, R any](ctx context.Context, r *Runtime[M], partition int32, 
 	err := r.submitLoaded(ctx, partition, Event[M]{
 		Run:   func(m M, t *Turn) { step(m, t, func(v R) { send(answer{value: v}) }) },
 		Fail:  func(err error) { send(answer{err: err}) },
-		Alone: alone,
+		Alone: c == Alone,
 	})
 	if err != nil {
 		return *new(R), err

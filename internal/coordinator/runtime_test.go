@@ -161,12 +161,12 @@ func newRuntime(t *testing.T, log Log) *Runtime[*notes] {
 }
 
 func write(ctx context.Context, r *Runtime[*notes], p int32, value string) (string, error) {
-	return Ask(ctx, r, p, false, func(n *notes, t *Turn, reply func(string)) { n.write(t, value, reply) })
+	return Ask(ctx, r, p, Shared, func(n *notes, t *Turn, reply func(string)) { n.write(t, value, reply) })
 }
 
 func values(t *testing.T, r *Runtime[*notes], p int32) string {
 	t.Helper()
-	v, err := Ask(t.Context(), r, p, false, func(n *notes, _ *Turn, reply func(string)) {
+	v, err := Ask(t.Context(), r, p, Shared, func(n *notes, _ *Turn, reply func(string)) {
 		reply(strings.Join(n.values, " "))
 	})
 	if err != nil {
@@ -244,7 +244,7 @@ func TestRuntimeBoundsBatches(t *testing.T) {
 		r := newRuntime(t, log)
 		r.Lead(0, 0)
 		synctest.Wait()
-		got, err := Ask(t.Context(), r, 0, false, func(n *notes, t *Turn, reply func(string)) {
+		got, err := Ask(t.Context(), r, 0, Shared, func(n *notes, t *Turn, reply func(string)) {
 			var answers []string
 			note := func(s string) {
 				answers = append(answers, s[max(0, len(s)-30):])
@@ -407,7 +407,7 @@ func TestRuntimeTimer(t *testing.T) {
 		r.Lead(0, 0)
 		synctest.Wait()
 		set := func(d time.Duration) {
-			_, err := Ask(t.Context(), r, 0, false, func(n *notes, t *Turn, reply func(struct{})) {
+			_, err := Ask(t.Context(), r, 0, Shared, func(n *notes, t *Turn, reply func(struct{})) {
 				n.alarm = t.Now.Add(d)
 				reply(struct{}{})
 			})
@@ -445,7 +445,7 @@ func TestRuntimeStopAnswersAll(t *testing.T) {
 			r.Lead(0, 0)
 			synctest.Wait()
 			held := make(chan string, 1)
-			_, err := Ask(t.Context(), r, 0, false, func(n *notes, _ *Turn, reply func(struct{})) {
+			_, err := Ask(t.Context(), r, 0, Shared, func(n *notes, _ *Turn, reply func(struct{})) {
 				n.waiting = append(n.waiting, func(s string) { held <- s })
 				reply(struct{}{})
 			})
@@ -501,7 +501,7 @@ func TestRuntimeAlone(t *testing.T) {
 		synctest.Wait()
 		var seen []string
 		done := make(chan struct{})
-		_, err := Ask(t.Context(), r, 0, false, func(n *notes, _ *Turn, reply func(struct{})) {
+		_, err := Ask(t.Context(), r, 0, Shared, func(n *notes, _ *Turn, reply func(struct{})) {
 			// Queue three events at once, from within the shard.
 			look := func(alone bool) {
 				err := r.Submit(0, Event[*notes]{Alone: alone, Run: func(n *notes, t *Turn) {

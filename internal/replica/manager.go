@@ -167,10 +167,24 @@ func (m *Manager) deleteLogs(gone []*Partition) error {
 // changeTopic takes over the new and changed partitions of a topic. Everybody sees them at
 // once; then OnChange is told.
 func (m *Manager) changeTopic(c topicChange) error {
-	t := c.topic
-	list := t.copyPartitions(len(c.New.Partitions))
-	var changed, gone []*Partition
-	var errs []error
+	list, changed, gone, errs := m.partitionsAfter(c)
+	c.topic.partitions.Store(&list)
+	if c.isNew {
+		m.topics.set(c.topic)
+	}
+	for _, p := range gone {
+		m.end(p)
+	}
+	for _, p := range changed {
+		m.o.OnChange(p.ID(), p.State())
+	}
+	return errors.Join(append(errs, m.deleteLogs(gone))...)
+}
+
+// partitionsAfter returns the partitions of a topic after a change, which of them have learned something,
+// and which are hosted no more. The errors are of those without a log.
+func (m *Manager) partitionsAfter(c topicChange) (list, changed, gone []*Partition, errs []error) {
+	list = c.topic.copyPartitions(len(c.New.Partitions))
 	for i, change := range c.Partitions() {
 		p := list[i]
 		switch {
@@ -188,17 +202,7 @@ func (m *Manager) changeTopic(c topicChange) error {
 			changed = append(changed, p)
 		}
 	}
-	t.partitions.Store(&list)
-	if c.isNew {
-		m.topics.set(t)
-	}
-	for _, p := range gone {
-		m.end(p)
-	}
-	for _, p := range changed {
-		m.o.OnChange(p.ID(), p.State())
-	}
-	return errors.Join(append(errs, m.deleteLogs(gone))...)
+	return list, changed, gone, errs
 }
 
 // Exchange is Partition.Exchange for a partition by its name. One that is not hosted runs

@@ -92,8 +92,8 @@ type step[R any] func(s *Shard, t *coordinator.Turn, reply func(R))
 
 // ask runs a step in the shard of a group. A request whose connection is going away is
 // told to look for the coordinator again, should anybody still listen.
-func ask[R any](ctx context.Context, c *Coordinator, partition int32, alone bool, f step[R]) (R, error) {
-	r, err := coordinator.Ask(ctx, c.runtime, partition, alone, f)
+func ask[R any](ctx context.Context, c *Coordinator, partition int32, with coordinator.Company, f step[R]) (R, error) {
+	r, err := coordinator.Ask(ctx, c.runtime, partition, with, f)
 	if ctx.Err() != nil && err == ctx.Err() {
 		err = coordinator.ErrClosed
 	}
@@ -123,7 +123,7 @@ func (c *Coordinator) Join(ctx context.Context, r *JoinRequest) *JoinResponse {
 	if err != nil {
 		return joinFailure(r.MemberID, err)
 	}
-	resp, err := ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func(*JoinResponse)) {
+	resp, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, t *coordinator.Turn, reply func(*JoinResponse)) {
 		s.Join(t, r, reply)
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Coordinator) Sync(ctx context.Context, r *SyncRequest) *SyncResponse {
 	if err != nil {
 		return &SyncResponse{Err: err}
 	}
-	resp, err := ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func(*SyncResponse)) {
+	resp, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, t *coordinator.Turn, reply func(*SyncResponse)) {
 		s.Sync(t, r, reply)
 	})
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, group, memberID string, ins
 	if err != nil {
 		return err
 	}
-	refusal, err := ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func(error)) {
+	refusal, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, t *coordinator.Turn, reply func(error)) {
 		reply(s.Heartbeat(t, group, memberID, instanceID, generation))
 	})
 	switch err {
@@ -178,7 +178,7 @@ func (c *Coordinator) Leave(ctx context.Context, group string, leavers []Leaver)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func([]error)) {
+	return ask(ctx, c, p, coordinator.Shared, func(s *Shard, t *coordinator.Turn, reply func([]error)) {
 		reply(s.Leave(t, group, leavers))
 	})
 }
@@ -197,7 +197,7 @@ func (c *Coordinator) Commit(ctx context.Context, r *CommitRequest) ([]error, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := ask(ctx, c, p, false, func(s *Shard, t *coordinator.Turn, reply func(answers)) {
+	a, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, t *coordinator.Turn, reply func(answers)) {
 		s.Commit(t, r, func(errs []error, err error) { reply(answers{errs, err}) })
 	})
 	return a.unless(err)
@@ -209,7 +209,7 @@ func (c *Coordinator) Fetch(ctx context.Context, r *FetchRequest) ([]TopicOffset
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, c, p, false, func(s *Shard, _ *coordinator.Turn, reply func([]TopicOffsets)) {
+	return ask(ctx, c, p, coordinator.Shared, func(s *Shard, _ *coordinator.Turn, reply func([]TopicOffsets)) {
 		reply(s.Fetch(r))
 	})
 }
@@ -219,7 +219,7 @@ func (c *Coordinator) Fetch(ctx context.Context, r *FetchRequest) ([]TopicOffset
 func (c *Coordinator) List(ctx context.Context) ([]Listing, error) {
 	var list []Listing
 	for _, p := range c.runtime.Partitions() {
-		part, err := ask(ctx, c, p, false, func(s *Shard, _ *coordinator.Turn, reply func([]Listing)) {
+		part, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, _ *coordinator.Turn, reply func([]Listing)) {
 			reply(s.List())
 		})
 		if err != nil {
@@ -236,7 +236,7 @@ func (c *Coordinator) Describe(ctx context.Context, group string) Description {
 	if err != nil {
 		return Description{Err: err, Group: group}
 	}
-	d, err := ask(ctx, c, p, false, func(s *Shard, _ *coordinator.Turn, reply func(Description)) {
+	d, err := ask(ctx, c, p, coordinator.Shared, func(s *Shard, _ *coordinator.Turn, reply func(Description)) {
 		reply(s.Describe(group))
 	})
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *Coordinator) Delete(ctx context.Context, groups []string) []error {
 		for i, index := range indexes {
 			ids[i] = groups[index]
 		}
-		results, err := ask(ctx, c, p, true, func(s *Shard, t *coordinator.Turn, reply func([]error)) {
+		results, err := ask(ctx, c, p, coordinator.Alone, func(s *Shard, t *coordinator.Turn, reply func([]error)) {
 			s.Delete(t, ids, reply)
 		})
 		for i, index := range indexes {
@@ -281,7 +281,7 @@ func (c *Coordinator) DeleteOffsets(ctx context.Context, group string, topics []
 	if err != nil {
 		return nil, err
 	}
-	a, err := ask(ctx, c, p, true, func(s *Shard, t *coordinator.Turn, reply func(answers)) {
+	a, err := ask(ctx, c, p, coordinator.Alone, func(s *Shard, t *coordinator.Turn, reply func(answers)) {
 		s.DeleteOffsets(t, group, topics, func(errs []error, err error) { reply(answers{errs, err}) })
 	})
 	return a.unless(err)

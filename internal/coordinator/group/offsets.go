@@ -44,6 +44,25 @@ func (o offsets) remove(topic string, partition int32) {
 	}
 }
 
+// count is that of all partitions.
+func (o offsets) count() (n int) {
+	for _, partitions := range o {
+		n += len(partitions)
+	}
+	return n
+}
+
+// merge takes over what comes later in __consumer_offsets.
+func (o offsets) merge(others offsets) {
+	for topic, partitions := range others {
+		for p, v := range partitions {
+			if have := o.get(topic, p); have == nil || have.position < v.position {
+				o.put(topic, p, v)
+			}
+		}
+	}
+}
+
 // sortedTopics yields topics and their partitions, both in order.
 func (o offsets) sortedTopics() iter.Seq2[string, []int32] {
 	return func(yield func(string, []int32) bool) {
@@ -146,15 +165,10 @@ func (s *Shard) tidy(producerID int64, groupID string) {
 func (s *Shard) EndTransaction(producerID int64, commit bool) {
 	for groupID, pending := range s.transactions[producerID] {
 		g := s.groups[groupID]
-		for topic, partitions := range pending {
-			g.pending -= len(partitions)
-			for p, v := range partitions {
-				if have := g.offsets.get(topic, p); commit && (have == nil || have.position < v.position) {
-					g.offsets.put(topic, p, v)
-				}
-			}
-		}
-		if !commit {
+		g.pending -= pending.count()
+		if commit {
+			g.offsets.merge(pending)
+		} else {
 			s.forgetIfNothing(g)
 		}
 	}
