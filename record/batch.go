@@ -37,7 +37,7 @@ const (
 const (
 	minLength   = 14 // of what the length field counts
 	minFrame    = posMagic + 1
-	minMessage0 = LogOverhead + 14
+	minMessage0 = LogOverhead + minLength
 	minMessage1 = LogOverhead + 22
 )
 

@@ -61,11 +61,11 @@ func (s *Scan) TimestampDelta() int64 { return s.c.timestampDelta }
 
 // Key returns the key, a view of the records, and whether it is there: it may be null.
 func (s *Scan) Key() (key []byte, ok bool) {
-	return s.c.key.of(s.c.records), s.c.key.start >= 0
+	return s.c.key.of(s.c.records), !s.c.key.isNull()
 }
 
 // IsTombstone reports whether the value is null.
-func (s *Scan) IsTombstone() bool { return s.c.value.start < 0 }
+func (s *Scan) IsTombstone() bool { return s.c.value.isNull() }
 
 // Header returns the value of the last header with a name, a view of the records. ok is false
 // if there is none.
@@ -176,12 +176,12 @@ type recordHead struct {
 // headAt reads the head of the record at a position. Without a whole record there its end is 0.
 func (r *retention) headAt(at int) (h recordHead) {
 	length, body := varint(r.records, at)
-	if body < 0 || length <= 1 || length > int64(len(r.records)-body) {
+	if body == nowhere || uint64(length) > uint64(len(r.records)-body) {
 		return h
 	}
 	end := body + int(length)
 	delta, rest := varint(r.records[:end], body+1)
-	if rest < 0 {
+	if rest == nowhere {
 		return h
 	}
 	return recordHead{body, rest, end, delta}

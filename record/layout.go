@@ -25,12 +25,17 @@ type layout struct {
 	headers        span // checked, not decoded
 }
 
+// nowhere is the position behind a field that does not fit.
+const nowhere = -1
+
 // A span is a field, [start, end) of the bytes that it was read from. It is null if start
-// is negative.
+// is nowhere.
 type span struct{ start, end int }
 
+func (s span) isNull() bool { return s.start == nowhere }
+
 func (s span) of(p []byte) []byte {
-	if s.start < 0 {
+	if s.isNull() {
 		return nil
 	}
 	return p[s.start:s.end:s.end]
@@ -40,7 +45,7 @@ func (s span) of(p []byte) []byte {
 // is checked: lengths, header by header, and that the fields fill the record.
 func parseRecord(p []byte, at int, r *layout) (next int, err error) {
 	length, i := varint(p, at)
-	if i < 0 || length < 0 || length > int64(len(p)-i) {
+	if i == nowhere || length < 0 || length > int64(len(p)-i) {
 		return 0, errRecordLength
 	}
 	if length == 0 {
@@ -57,12 +62,12 @@ func parseRecord(p []byte, at int, r *layout) (next int, err error) {
 	var delta int64
 	if c := byteAt(p, i); c < 0x80 {
 		delta, i = zigzag(c), i+1
-	} else if delta, i = varint(p, i); i < 0 || delta != int64(int32(delta)) {
+	} else if delta, i = varint(p, i); i == nowhere || delta != int64(int32(delta)) {
 		return 0, errRecordField
 	}
 	r.offsetDelta = int32(delta)
 	r.key, i = cutSpan(p, i)
-	if r.value, i = cutSpan(p, i); i < 0 {
+	if r.value, i = cutSpan(p, i); i == nowhere {
 		return 0, errRecordField
 	}
 	// Each header takes two bytes or more, so the count is bounded by what is there.
@@ -72,14 +77,14 @@ func parseRecord(p []byte, at int, r *layout) (next int, err error) {
 	} else {
 		count, i = varint(p, i)
 	}
-	if i < 0 || count < 0 || count > int64(len(p)-i)/2 {
+	if i == nowhere || count < 0 || count > int64(len(p)-i)/2 {
 		return 0, errHeaderCount
 	}
 	r.headerCount, r.headers = int(count), span{i, len(p)}
-	if i < len(p) {
-		return len(p), checkHeaders(p, i, int(count))
+	if i == len(p) {
+		return len(p), nil
 	}
-	return len(p), nil
+	return len(p), checkHeaders(p, i, int(count))
 }
 
 // checkHeaders checks that count headers fill p from i on.
@@ -87,10 +92,10 @@ func checkHeaders(p []byte, i, count int) error {
 	for range count {
 		var key span
 		key, i = cutSpan(p, i)
-		if i >= 0 && key.start < 0 {
+		if i != nowhere && key.isNull() {
 			return errHeaderKey
 		}
-		if _, i = cutSpan(p, i); i < 0 {
+		if _, i = cutSpan(p, i); i == nowhere {
 			return errRecordField
 		}
 	}
@@ -113,7 +118,7 @@ func appendHeaders(dst []Header, p []byte, r *layout) []Header {
 }
 
 // cutSpan returns the field whose varint length is at p[i], and where the next one begins,
-// or -1 when it does not fit or i is -1. A negative length is null.
+// or nowhere when it does not fit or i is nowhere. A negative length is null.
 func cutSpan(p []byte, i int) (field span, next int) {
 	var length int64
 	if c := byteAt(p, i); c < 0x80 {
@@ -122,32 +127,32 @@ func cutSpan(p []byte, i int) (field span, next int) {
 		length, i = varint(p, i)
 	}
 	switch {
-	case i < 0 || length > int64(len(p)-i):
-		return span{-1, -1}, -1
+	case i == nowhere || length > int64(len(p)-i):
+		return span{nowhere, nowhere}, nowhere
 	case length < 0:
-		return span{-1, -1}, i
+		return span{nowhere, nowhere}, i
 	}
 	next = i + int(length)
 	return span{i, next}, next
 }
 
-// varint reads the zigzag varint at p[i] and returns where the next field begins, or -1
-// when p ends too early, the number does not fit in 64 bits, or i is -1: several reads may
+// varint reads the zigzag varint at p[i] and returns where the next field begins, or nowhere
+// when p ends too early, the number does not fit in 64 bits, or i is nowhere: several reads may
 // go by before that is looked at.
 //
 // Most numbers have one byte. The innermost loop of every produce request saves a third of its
 // time by not calling varint for these; that is what byteAt and zigzag are for.
 func varint(p []byte, i int) (v int64, next int) {
-	if i < 0 {
-		return 0, -1
+	if i == nowhere {
+		return 0, nowhere
 	}
-	if i+1 < len(p) && p[i+1] < 0x80 && p[i] >= 0x80 {
+	if i+1 < len(p) && p[i+1] < 0x80 && p[i]&0x80 != 0 {
 		u := uint64(p[i]&0x7f) | uint64(p[i+1])<<7
 		return int64(u>>1) ^ -int64(u&1), i + 2
 	}
 	v, n := binary.Varint(p[min(i, len(p)):])
 	if n <= 0 {
-		return 0, -1
+		return 0, nowhere
 	}
 	return v, i + n
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"math"
 	"math/bits"
 )
 
@@ -132,9 +131,7 @@ func (w *structure) row(p, like []byte) {
 		return
 	}
 	at, left, before := s.walk(p, w.pos, w.count-w.read, s.encode(w.before))
-	if read := w.count - left; read > w.read {
-		w.pos, w.read, w.before = at, read, s.decode(before)
-	}
+	w.pos, w.read, w.before = at, w.count-left, s.decode(before)
 }
 
 // A shape is what records in a row have in common: how many bytes the timestamp delta takes, and
@@ -236,16 +233,12 @@ func (s *shape) walk(p []byte, at int, left int32, before uint64) (int, int32, u
 // valueAndHeaders reports whether p has a value from i on, and up to 63 headers to its end.
 func valueAndHeaders(p []byte, i int) bool {
 	_, i = cutSpan(p, i)
-	return i >= 0 && i < len(p) && p[i]&0x81 == 0 && checkHeaders(p, i+1, int(p[i]>>1)) == nil
+	return i != nowhere && i < len(p) && p[i]&0x81 == 0 && checkHeaders(p, i+1, int(p[i]>>1)) == nil
 }
 
-// encode returns an offset delta as it is in a word of deltas of the shape, or more than that
-// can have.
+// encode returns an offset delta, of a record of the shape, as it is in a word of deltas.
 func (s *shape) encode(delta int64) uint64 {
 	v := uint64(delta) << 1
-	if v >= 1<<(7*(s.size-s.shift/8)) {
-		return math.MaxUint64
-	}
 	return (v&0x7f|v<<1&0x7f00|v<<2&0x7f0000)<<s.shift | s.bits&s.offset
 }
 

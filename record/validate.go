@@ -260,7 +260,7 @@ func (v *validation) checkRecords(b Batch, c *cursor) error {
 			return invalid("record %d has offset delta %d", index, c.offsetDelta)
 		}
 		// Of a batch that claims LogAppendTime too: these are the times that it is kept with.
-		v.checkRecord(index, c.key.start >= 0, baseTimestamp+c.timestampDelta, claims)
+		v.checkRecord(index, !c.key.isNull(), baseTimestamp+c.timestampDelta, claims)
 	}
 	if c.err != nil {
 		return c.err
