@@ -31,9 +31,9 @@ type checker struct {
 	s       *Segment
 	offsets []offsetEntry
 	times   []timeEntry
-	last    int64        // last offset of the batch before
-	entry   int64        // offset of the index entry before
-	max     maxTimestamp // of all batches before
+	last    int64 // last offset of the batch before
+	entry   int64 // offset of the index entry before
+	max     int64 // timestamp of all batches before, -1 for none
 }
 
 // newChecker takes the entries in memory. Those from files had to be in order and in front of
@@ -45,7 +45,7 @@ func (s *Segment) newChecker() (*checker, error) {
 	}
 	c := &checker{
 		s: s, offsets: idx.offsets.Load().view(), times: idx.times.Load().view(),
-		last: s.base - 1, entry: s.base - 1, max: unknownMax(s.base),
+		last: s.base - 1, entry: s.base - 1, max: -1,
 	}
 	c.leaveOut(s.Damages())
 	return c, nil
@@ -99,9 +99,7 @@ func (c *checker) batch(l Located) error {
 		return c.s.files.corrupt(l.Position, c.last+1, err)
 	}
 	c.last = b.LastOffset()
-	if b.MaxTimestamp() > c.max.timestamp {
-		c.max = maxTimestamp{timestamp: b.MaxTimestamp(), offset: c.last}
-	}
+	c.max = max(c.max, b.MaxTimestamp())
 	return errors.Join(c.offsetEntry(l), c.timeEntries(b))
 }
 
@@ -133,9 +131,9 @@ func (c *checker) timeEntries(b record.Batch) error {
 	for len(c.times) > 0 && c.s.base+int64(c.times[0].offset) <= c.last {
 		e := c.times[0]
 		c.times = c.times[1:]
-		if b.Magic() > 0 && (e.timestamp != b.MaxTimestamp() || e.timestamp != c.max.timestamp) {
+		if b.Magic() > 0 && (e.timestamp != b.MaxTimestamp() || e.timestamp != c.max) {
 			return c.badEntry(TimeIndexFile, int64(e.offset),
-				"timestamp %d, of the batch %d, of all up to it %d", e.timestamp, b.MaxTimestamp(), c.max.timestamp)
+				"timestamp %d, of the batch %d, of all up to it %d", e.timestamp, b.MaxTimestamp(), c.max)
 		}
 	}
 	return nil

@@ -208,7 +208,7 @@ func (h *health) proveSpan(files *fileSet, f *openFile, sp span, entry, to int64
 		switch {
 		case sp.next < 0 && last != entry:
 			return false
-		case sp.next >= 0 && first(l.Batch) != sp.next || last < first(l.Batch):
+		case sp.next >= 0 && l.Batch.BaseOffset() != sp.next || last < l.Batch.BaseOffset():
 			return false
 		}
 		sp.to, sp.next = r.position, last+1

@@ -60,7 +60,7 @@ func (p *prover) step() (Located, Damage, error) {
 		}
 	}
 	if err == nil {
-		p.gap = first(l.Batch) > p.next
+		p.gap = l.Batch.BaseOffset() > p.next
 		p.next = l.Batch.LastOffset() + 1
 		return l, Damage{}, nil
 	}
@@ -71,14 +71,6 @@ func (p *prover) step() (Located, Damage, error) {
 	return Located{}, d, err
 }
 
-// first is the base offset, as far as it can be told without decompression.
-func first(b record.Batch) int64 {
-	if b.Magic() < 2 && b.Codec() != record.None {
-		return b.LastOffset()
-	}
-	return b.BaseOffset()
-}
-
 func isDamage(err error) bool { return isBadFrame(err) || errors.Is(err, record.ErrCorrupt) }
 
 // judge finds what is wrong with a batch whose frame is right.
@@ -86,7 +78,7 @@ func (p *prover) judge(l Located) error {
 	if err := l.Batch.Verify(); err != nil {
 		return err
 	}
-	from, last := first(l.Batch), l.Batch.LastOffset()
+	from, last := l.Batch.BaseOffset(), l.Batch.LastOffset() // of a wrapper both are the last one
 	if from < p.next || last < from || last >= p.bound {
 		return badFrame("offsets %d-%d are not in [%d,%d)", from, last, p.next, p.bound)
 	}

@@ -49,7 +49,7 @@ func proved(t *testing.T, s *Segment, bound int64) (steps []string) {
 		case d.Size > 0:
 			steps = append(steps, fmt.Sprintf("bad at %d of %d: %d-%d", d.Position, d.Size, d.First, d.End))
 		default:
-			steps = append(steps, fmt.Sprintf("good %d-%d", first(l.Batch), l.Batch.LastOffset()))
+			steps = append(steps, fmt.Sprintf("good %d-%d", l.Batch.BaseOffset(), l.Batch.LastOffset()))
 		}
 	}
 }

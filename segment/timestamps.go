@@ -52,10 +52,7 @@ func (s *Segment) timesEndRight(idx *indexes) bool {
 // timestamp than an entry of the time index. In an old copy of the file, or one that was cut, the
 // last entry mostly has been overtaken there.
 func (s *Segment) noneLater(f *openFile, idx *indexes, e timeEntry) bool {
-	position := int64(0)
-	if last := idx.lastOffset(); last != beforeOffsets {
-		position = int64(last.position)
-	}
+	position := max(int64(idx.lastOffset().position), 0) // there may be none
 	sc := s.scanner(f)
 	defer sc.release()
 	for end := position + tailSize; position < end; {
