@@ -9,14 +9,13 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// TransactionsFile is in the directory of a partition that has, or had, transactions whose end is
+// A TransactionsFile is in the directory of a partition that has, or had, transactions whose end is
 // lost in damage. Kafka ignores it.
 //
 //	0                      version
 //	1                      count
 //	4 209 219 ABORT 8d...  producer id, first offset, offset behind the damage with its end,
 //	                       UNDECIDED, COMMIT or ABORT, CRC-32C of the line up to here
-const TransactionsFile = "gregor-transactions"
 
 // A LostTransaction is a line of a TransactionsFile.
 type LostTransaction struct {

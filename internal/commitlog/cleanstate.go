@@ -73,7 +73,7 @@ func fileStateOf(name string) (f fileState, counts, ok bool) {
 	if base, kind, suffix, ok := segment.ParseName(name); ok {
 		return fileState{kind: logFile, offset: base}, kind == segment.LogFile && suffix == "", true
 	}
-	offset, found := parseSnapshotName(name)
+	offset, found := checkpoint.ParseProducersName(name)
 	return fileState{kind: snapshotFile, offset: offset}, found, true
 }
 

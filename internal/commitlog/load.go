@@ -158,7 +158,7 @@ func (o *Options) claims() (c [witnesses]int64) {
 // newRecovery says what to trust, and reads the leader epochs.
 func newRecovery(l *Log, o Options, left *leftovers) (r *recovery, err error) {
 	r = &recovery{log: l, clean: o.Clean, point: min(o.RecoveryPoint, left.suspect()), logStart: o.LogStartOffset, claims: o.claims(), turned: math.MaxInt64, meter: o.Recovery}
-	if strings.HasSuffix(o.Dir, DeleteDirSuffix) {
+	if strings.HasSuffix(o.Dir, checkpoint.DeleteDirSuffix) {
 		r.clean = true // nobody will read it
 	}
 	path := filepath.Join(o.Dir, checkpoint.LeaderEpochs)
@@ -240,7 +240,7 @@ func (r *recovery) openSegments(dir string, names []string) (orphans []string, e
 		case ok && suffix == "" && kind == segment.TxnIndexFile:
 			aborts = append(aborts, base)
 		case !ok:
-			if offset, ok := parseSnapshotName(name); ok {
+			if offset, ok := checkpoint.ParseProducersName(name); ok {
 				l.mu.snapshots.offsets = append(l.mu.snapshots.offsets, offset)
 			}
 		}
@@ -423,13 +423,13 @@ func (left *leftovers) finishSwaps(fsys vfs.FS, dir string) error {
 	}
 	minCleaned := int64(math.MaxInt64)
 	for _, name := range left.cleaned {
-		if offset, ok := parseOffset(name); ok {
+		if offset, ok := checkpoint.LeadingOffset(name); ok {
 			minCleaned = min(minCleaned, offset)
 		}
 	}
 	var undone, complete []string
 	for _, name := range left.swaps {
-		if offset, ok := parseOffset(name); ok && offset >= minCleaned {
+		if offset, ok := checkpoint.LeadingOffset(name); ok && offset >= minCleaned {
 			undone = append(undone, name)
 		} else {
 			complete = append(complete, name)

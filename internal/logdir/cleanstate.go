@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -24,7 +25,6 @@ import (
 //
 // It is not synced: the checksum tells when a crash tore it.
 const (
-	cleanStateName    = "gregor-clean-state"
 	cleanStateMagic   = "GCS1"
 	cleanStateHeader  = len(cleanStateMagic) + 4 + 8
 	cleanStateSizeMax = 1 << 30
@@ -42,10 +42,10 @@ func (m *Manager) writeCleanState(d *dir, states cleanStates) {
 	}
 	marker, err := m.cfg.FS.Stat(d.cleanShutdown())
 	if err == nil {
-		err = writeHint(m.cfg.FS, d.file(cleanStateName), encodeCleanStates(states, marker.ModTime().UnixNano()))
+		err = writeHint(m.cfg.FS, d.file(checkpoint.CleanState), encodeCleanStates(states, marker.ModTime().UnixNano()))
 	}
 	if err != nil {
-		m.logger.Warn("the next start will be slower", "file", d.file(cleanStateName), "err", err)
+		m.logger.Warn("the next start will be slower", "file", d.file(checkpoint.CleanState), "err", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func writeHint(fsys vfs.FS, path string, data []byte) error {
 // readCleanState reads the file. What is not right, or not for the marker that is there, is as
 // good as no file.
 func (m *Manager) readCleanState(d *dir) cleanStates {
-	path := d.file(cleanStateName)
+	path := d.file(checkpoint.CleanState)
 	data, err := vfs.ReadFile(m.cfg.FS, path, cleanStateSizeMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -84,11 +84,11 @@ func (m *Manager) readCleanState(d *dir) cleanStates {
 // removeCleanState removes the file, before the marker is taken, and reports whether what it says
 // may be used.
 func (m *Manager) removeCleanState(d *dir) bool {
-	err := m.cfg.FS.Remove(d.file(cleanStateName))
+	err := m.cfg.FS.Remove(d.file(checkpoint.CleanState))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
-	m.logger.Warn("file ignored, loading takes longer", "file", d.file(cleanStateName), "err", err)
+	m.logger.Warn("file ignored, loading takes longer", "file", d.file(checkpoint.CleanState), "err", err)
 	return false
 }
 

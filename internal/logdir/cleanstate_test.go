@@ -17,7 +17,7 @@ import (
 func opened(t *testing.T, fsys *vfs.Mem, c Config) (m *Manager, count int) {
 	t.Helper()
 	fsys.SetHook(func(op vfs.Op) error {
-		if _, err := topic.ParsePartition(partitionOf(op.Name)); err == nil && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpReadDir || op.Kind == vfs.OpStat && path.Base(op.Name) == copyName) {
+		if _, err := topic.ParsePartition(partitionOf(op.Name)); err == nil && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpReadDir || op.Kind == vfs.OpStat && path.Base(op.Name) == checkpoint.CopyMarker) {
 			count++
 		}
 		return nil
@@ -99,14 +99,14 @@ func TestCleanState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, true)
-	f("file damaged", func(fsys *vfs.Mem) { logtest.Flip(t, fsys, "/a/"+cleanStateName, 40) }, true)
+	f("file damaged", func(fsys *vfs.Mem) { logtest.Flip(t, fsys, "/a/"+checkpoint.CleanState, 40) }, true)
 	f("file cut", func(fsys *vfs.Mem) {
-		if err := writeHint(fsys, "/a/"+cleanStateName, []byte(cleanStateMagic)); err != nil {
+		if err := writeHint(fsys, "/a/"+checkpoint.CleanState, []byte(cleanStateMagic)); err != nil {
 			t.Fatal(err)
 		}
 	}, true)
 	f("file removed", func(fsys *vfs.Mem) {
-		if err := fsys.Remove("/a/" + cleanStateName); err != nil {
+		if err := fsys.Remove("/a/" + checkpoint.CleanState); err != nil {
 			t.Fatal(err)
 		}
 	}, true)
@@ -150,7 +150,7 @@ func TestCleanStateServesOnce(t *testing.T) {
 	mustAppend(t, mustCreate(t, m, orders0), 5)
 	mustClose(t, m)
 	mustLoad(t, c)
-	if _, err := fsys.Stat("/a/" + cleanStateName); err == nil {
+	if _, err := fsys.Stat("/a/" + checkpoint.CleanState); err == nil {
 		t.Error("the file is still there")
 	}
 	m = mustLoad(t, testConfig(fsys.CrashClone(nil), "/a"))
@@ -185,7 +185,7 @@ func FuzzDecodeCleanStates(f *testing.F) {
 	m := mustLoad(f, c)
 	mustAppend(f, mustCreate(f, m, orders0), 5)
 	mustClose(f, m)
-	b, err := vfs.ReadFile(fsys, "/a/"+cleanStateName, 1<<20)
+	b, err := vfs.ReadFile(fsys, "/a/"+checkpoint.CleanState, 1<<20)
 	if err != nil {
 		f.Fatal(err)
 	}

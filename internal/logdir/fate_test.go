@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		logtest.WantError(t, err, no)
 	}
 	check(true) // the damage shows when the log is loaded
-	if err := fsys.Remove("/a/" + cleanStateName); err != nil {
+	if err := fsys.Remove("/a/" + checkpoint.CleanState); err != nil {
 		t.Fatal(err)
 	}
 	check(false)

@@ -165,7 +165,7 @@ func TestKAFKA4893(t *testing.T) {
 	wantLogs(t, m, orders0)
 	m.deletions.removeDue(m.cfg.Now().Add(m.cfg.FileDeleteDelay))
 	for _, name := range names(t, crashed, "/a") {
-		if strings.HasSuffix(name, deleteSuffix) || strings.HasPrefix(name, "x") || strings.HasPrefix(name, "with") {
+		if strings.HasSuffix(name, checkpoint.DeleteDirSuffix) || strings.HasPrefix(name, "x") || strings.HasPrefix(name, "with") {
 			t.Errorf("%s is left", name)
 		}
 	}

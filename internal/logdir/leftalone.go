@@ -9,13 +9,10 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// leftAloneName is the file that lists the partitions that were left alone when the broker last
+// The file checkpoint.LeftAlone lists the partitions that were left alone when the broker last
 // went on: the next start need not ask again. It has the form of an offset checkpoint, is there only
 // while there are such partitions, and is gregor's own; Kafka ignores it. In place of an offset it
 // says whether the log was clean when it was left: the marker of the directory speaks of the others.
-const leftAloneName = "gregor-left-alone"
-
-// What the file says of a log.
 const (
 	leftClean   = 0
 	leftUnclean = 1
@@ -23,9 +20,9 @@ const (
 
 // readLeftAlone reads the file. Of one that is damaged the lines count that make sense.
 func (m *Manager) readLeftAlone(d *dir) (map[topic.Partition]int64, error) {
-	list, err := checkpoint.ReadOffsets(m.cfg.FS, d.file(leftAloneName))
+	list, err := checkpoint.ReadOffsets(m.cfg.FS, d.file(checkpoint.LeftAlone))
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		m.logger.Warn("file is damaged", "file", d.file(leftAloneName), "read", len(list), "err", err)
+		m.logger.Warn("file is damaged", "file", d.file(checkpoint.LeftAlone), "read", len(list), "err", err)
 		err = nil
 	}
 	d.leftAlone = list
@@ -49,9 +46,9 @@ func (m *Manager) writeLeftAlone(d *dir) error {
 	case maps.Equal(list, d.leftAlone):
 		return nil
 	case len(list) > 0:
-		return checkpoint.WriteOffsets(m.cfg.FS, d.file(leftAloneName), list)
+		return checkpoint.WriteOffsets(m.cfg.FS, d.file(checkpoint.LeftAlone), list)
 	}
-	if err := m.cfg.FS.Remove(d.file(leftAloneName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := m.cfg.FS.Remove(d.file(checkpoint.LeftAlone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return m.cfg.FS.SyncDir(d.path)

@@ -223,7 +223,7 @@ func TestLoadDamagedMetadata(t *testing.T) {
 	mustClose(t, m)
 	path := "/a/orders-1/" + checkpoint.PartitionMetadataFile
 	mustWrite(t, fsys, path, "version: x")
-	if err := fsys.Remove("/a/" + cleanStateName); err != nil { // with it the start opens no file of the log
+	if err := fsys.Remove("/a/" + checkpoint.CleanState); err != nil { // with it the start opens no file of the log
 		t.Fatal(err)
 	}
 
@@ -257,7 +257,7 @@ func TestLoadLeavesOutWhatMakesNoSense(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWrite(t, fsys, swap, strings.Repeat("garbage ", 100))
-	if err := fsys.Remove("/a/" + cleanStateName); err != nil {
+	if err := fsys.Remove("/a/" + checkpoint.CleanState); err != nil {
 		t.Fatal(err)
 	}
 	before := names(t, fsys, "/a/orders-1")

@@ -89,7 +89,7 @@ func TestEntriesAreNotInherited(t *testing.T) {
 	must(t, vfs.RemoveAll(fsys, "/a/orders-0"))
 	f("not in the metadata at start", fsys, LoadOptions{Belongs: func(p topic.Partition) bool { return p != orders0 }}, nothing)
 
-	for _, suffix := range []string{deleteSuffix, straySuffix} {
+	for _, suffix := range []string{checkpoint.DeleteDirSuffix, checkpoint.StrayDirSuffix} {
 		fsys = stopped()
 		must(t, fsys.Rename("/a/orders-0", "/a/orders-0"+id+suffix))
 		f("put aside, crash before the checkpoints"+suffix, fsys, LoadOptions{}, nothing)
@@ -143,11 +143,11 @@ func TestIsAsideOf(t *testing.T) {
 		}
 	}
 	long := topic.Partition{Topic: strings.Repeat("x", 249), Partition: 3}
-	f(asideName(orders0, deleteSuffix), orders0, true)
-	f(asideName(orders0, straySuffix), orders1, false)
-	f(asideName(topic.Partition{Topic: "or.ders"}, deleteSuffix), topic.Partition{Topic: "or.ders"}, true)
-	f(asideName(topic.Partition{Topic: "or"}, deleteSuffix), orders0, false)
-	f(asideName(long, deleteSuffix), long, true)
-	f(asideName(long, deleteSuffix), topic.Partition{Topic: long.Topic, Partition: 4}, false)
+	f(asideName(orders0, checkpoint.DeleteDirSuffix), orders0, true)
+	f(asideName(orders0, checkpoint.StrayDirSuffix), orders1, false)
+	f(asideName(topic.Partition{Topic: "or.ders"}, checkpoint.DeleteDirSuffix), topic.Partition{Topic: "or.ders"}, true)
+	f(asideName(topic.Partition{Topic: "or"}, checkpoint.DeleteDirSuffix), orders0, false)
+	f(asideName(long, checkpoint.DeleteDirSuffix), long, true)
+	f(asideName(long, checkpoint.DeleteDirSuffix), topic.Partition{Topic: long.Topic, Partition: 4}, false)
 	f("orders-0", orders0, false)
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -24,7 +25,6 @@ import (
 // Of two directories the one with the mark is the copy, and the move goes on; alone it is
 // the partition. Kafka, started in the middle, finds two directories of one partition and
 // stops; nothing is lost.
-const copyName = "gregor-copy"
 
 // cancel deletes the future log of a partition. The caller has claimed it, and entered its directory.
 func (v *mover) cancel(p topic.Partition) error {
@@ -111,7 +111,7 @@ func (v *mover) nameCopy(p topic.Partition, live, future entry) error {
 	if err := v.cleaner.Carry(p, live.dir.path, future.dir.path); err != nil {
 		return err
 	}
-	if err := vfs.WriteFileAtomic(v.fs, filepath.Join(future.log.Dir(), copyName), nil); err != nil {
+	if err := vfs.WriteFileAtomic(v.fs, filepath.Join(future.log.Dir(), checkpoint.CopyMarker), nil); err != nil {
 		return err
 	}
 	if err := future.log.RenameDir(future.dir.file(p.String())); err != nil {
@@ -121,7 +121,7 @@ func (v *mover) nameCopy(p topic.Partition, live, future entry) error {
 }
 
 func (v *mover) unmark(dir string) error {
-	if err := v.fs.Remove(filepath.Join(dir, copyName)); err != nil {
+	if err := v.fs.Remove(filepath.Join(dir, checkpoint.CopyMarker)); err != nil {
 		return err
 	}
 	return v.fs.SyncDir(dir)
@@ -165,7 +165,7 @@ func (v *mover) settleCopies(dirs []*dir, found []listing) {
 }
 
 func (v *mover) isMarked(dir string) bool {
-	_, err := v.fs.Stat(filepath.Join(dir, copyName))
+	_, err := v.fs.Stat(filepath.Join(dir, checkpoint.CopyMarker))
 	return err == nil
 }
 

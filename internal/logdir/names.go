@@ -14,13 +14,8 @@ import (
 
 // Names in a log directory, beside those of package checkpoint.
 const (
-	lockName        = ".lock"
 	metadataLogName = topic.ClusterMetadata + "-0" // package quorum keeps it
 	remoteIndexName = "remote-log-index-cache"     // Kafka's cache for tiered storage
-
-	deleteSuffix = "-delete" // waits for its removal
-	straySuffix  = "-stray"  // belongs to no partition of this broker; nobody removes it
-	futureSuffix = "-future" // copy of a partition that moves here from another directory
 
 	nameLengthMax = 255
 )
@@ -40,7 +35,7 @@ const (
 var dirSuffixes = []struct {
 	suffix string
 	kind   dirKind
-}{{deleteSuffix, deletedDir}, {straySuffix, strayDir}, {futureSuffix, futureDir}}
+}{{checkpoint.DeleteDirSuffix, deletedDir}, {checkpoint.StrayDirSuffix, strayDir}, {checkpoint.FutureDirSuffix, futureDir}}
 
 // classify tells from a directory's name what it is. The partition is that of a live or
 // future one; deleted and stray names may have lost the end of their topic.
@@ -72,7 +67,7 @@ func classify(name string) (dirKind, topic.Partition) {
 func futureName(p topic.Partition) (string, error) {
 	var id [16]byte
 	rand.Read(id[:]) // never fails
-	name := p.String() + "." + hex.EncodeToString(id[:]) + futureSuffix
+	name := p.String() + "." + hex.EncodeToString(id[:]) + checkpoint.FutureDirSuffix
 	if len(name) > nameLengthMax {
 		return "", fmt.Errorf("%v: %w: %d bytes", p, ErrNameTooLong, len(name))
 	}

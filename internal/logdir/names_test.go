@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -36,12 +37,12 @@ func TestClassify(t *testing.T) {
 }
 
 func TestAsideName(t *testing.T) {
-	name := asideName(topic.Partition{Topic: "orders", Partition: 3}, deleteSuffix)
+	name := asideName(topic.Partition{Topic: "orders", Partition: 3}, checkpoint.DeleteDirSuffix)
 	if !regexp.MustCompile(`^orders-3\.[0-9a-f]{32}-delete$`).MatchString(name) {
 		t.Errorf("got %q", name)
 	}
 	long := topic.Partition{Topic: strings.Repeat("x", topic.NameLengthMax), Partition: 2147483647}
-	name = asideName(long, deleteSuffix)
+	name = asideName(long, checkpoint.DeleteDirSuffix)
 	if kind, p := classify(name); len(name) != 255 || kind != deletedDir || p.Partition != long.Partition {
 		t.Errorf("got %q, %d characters, kind %d", name, len(name), kind)
 	}

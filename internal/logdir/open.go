@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -90,7 +91,7 @@ func newDir(path string, holdsLogs bool) *dir {
 func (m *Manager) lockDir(d *dir) error {
 	err := vfs.MkdirAll(m.cfg.FS, d.path, 0o755)
 	if err == nil {
-		d.lock, err = m.cfg.FS.Lock(d.file(lockName))
+		d.lock, err = m.cfg.FS.Lock(d.file(checkpoint.LockFile))
 	}
 	if errors.Is(err, vfs.ErrLocked) {
 		return fmt.Errorf("log directory %s is in use by another broker, or configured twice: %w", d.path, err)

@@ -76,7 +76,7 @@ func (l *metadataLog) makeLocked(log *raft.Log, offset int64) (batch record.Batc
 		var voters *metadata.VotersRecord
 		voters, err = recordOf(raft.DecodeConfiguration(log.Data), l.mu.kraft.newest().voters, l.mu.joining)
 		if err == nil {
-			batch, err = controlBatch(int32(log.Term), now, controlRecord{controlKRaftVoters, voters})
+			batch, err = controlBatch(int32(log.Term), now, controlRecord{record.ControlKRaftVoters, voters})
 		}
 	default:
 		err = fmt.Errorf("entry of type %v has no place in the metadata log", log.Type)
@@ -95,7 +95,7 @@ func (l *metadataLog) leaderChangeLocked(log *raft.Log) leaderChange {
 	c.voters = idsOf(c.kraft.configuration(l.static))
 	c.granting = l.ballot.granted(log.Term, l.nodeID)
 	if sole := l.mu.soleVoter; sole != nil {
-		c.records = append(c.records, controlRecord{controlKRaftVoters, sole})
+		c.records = append(c.records, controlRecord{record.ControlKRaftVoters, sole})
 	}
 	return c
 }
@@ -138,7 +138,7 @@ func (l *metadataLog) forgetData() {
 }
 
 // addLocked makes a batch that lies in the file an entry.
-func (l *metadataLog) addLocked(s *segment, batch record.Batch, position int64) {
+func (l *metadataLog) addLocked(s *logSegment, batch record.Batch, position int64) {
 	if n := len(l.mu.epochs); n == 0 || l.mu.epochs[n-1].epoch != batch.LeaderEpoch() {
 		l.mu.epochs = append(l.mu.epochs, snapshotID{batch.BaseOffset(), batch.LeaderEpoch()})
 	}
@@ -151,7 +151,7 @@ func (l *metadataLog) addLocked(s *segment, batch record.Batch, position int64) 
 
 // writable returns the last segment. It begins one at the end of the log when the last is full or there
 // is none.
-func (l *metadataLog) writable(end int64) (*segment, error) {
+func (l *metadataLog) writable(end int64) (*logSegment, error) {
 	last := l.lastSegment()
 	if last != nil && last.size < l.segmentBytes {
 		return last, nil
@@ -170,7 +170,7 @@ func (l *metadataLog) writable(end int64) (*segment, error) {
 	return next, nil
 }
 
-func (l *metadataLog) lastSegment() *segment {
+func (l *metadataLog) lastSegment() *logSegment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.mu.segments); n > 0 {
@@ -180,7 +180,7 @@ func (l *metadataLog) lastSegment() *segment {
 }
 
 // createSegment makes the file of a segment at the end of the log.
-func (l *metadataLog) createSegment(end int64) (*segment, error) {
+func (l *metadataLog) createSegment(end int64) (*logSegment, error) {
 	path := filepath.Join(l.dir, segmentName(end))
 	file, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *metadataLog) createSegment(end int64) (*segment, error) {
 	if err := l.fs.SyncDir(l.dir); err != nil {
 		return nil, errors.Join(err, file.Close(), l.fs.Remove(path))
 	}
-	return &segment{base: end, file: file}, nil
+	return &logSegment{base: end, file: file}, nil
 }
 
 // addSegmentLocked begins a segment at the end of the log.

@@ -1,26 +1,15 @@
 package quorum
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 )
 
-// Types of control records in the metadata log (Kafka class ControlRecordType).
-const (
-	controlLeaderChange   = 2
-	controlSnapshotHeader = 3
-	controlSnapshotFooter = 4
-	controlKRaftVersion   = 5
-	controlKRaftVoters    = 6
-)
-
-// A controlRecord is a control record with the number of its type.
+// A controlRecord is a control record with its type.
 type controlRecord struct {
-	kind  int16
+	kind  record.ControlType
 	value metadata.ControlRecord
 }
 
@@ -49,9 +38,8 @@ func dataBatch(records []metadata.Record, level int16, epoch int32, timestamp in
 func controlBatch(epoch int32, timestamp int64, records ...controlRecord) ([]byte, error) {
 	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch, Control: true})
 	for i, r := range records {
-		key := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, 0), uint16(r.kind))
 		value := metadata.AppendControl(nil, r.value, r.version())
-		if err := b.Append(record.Record{Offset: int64(i), Timestamp: timestamp, Key: key, Value: value}); err != nil {
+		if err := b.Append(record.Record{Offset: int64(i), Timestamp: timestamp, Key: record.ControlKey(r.kind), Value: value}); err != nil {
 			return nil, err
 		}
 	}
@@ -81,20 +69,21 @@ func decodeControl(b record.Batch) ([]controlRecord, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(r.Key) < 4 {
-			return nil, errors.New("control record with a short key")
+		kind, err := record.ParseControl(r.Key)
+		if err != nil {
+			return nil, err
 		}
-		c := controlRecord{kind: int16(binary.BigEndian.Uint16(r.Key[2:]))}
-		switch c.kind {
-		case controlLeaderChange:
+		c := controlRecord{kind: kind}
+		switch kind {
+		case record.ControlLeaderChange:
 			c.value = metadata.NewLeaderChangeMessage()
-		case controlSnapshotHeader:
+		case record.ControlSnapshotHeader:
 			c.value = metadata.NewSnapshotHeaderRecord()
-		case controlSnapshotFooter:
+		case record.ControlSnapshotFooter:
 			c.value = metadata.NewSnapshotFooterRecord()
-		case controlKRaftVersion:
+		case record.ControlKRaftVersion:
 			c.value = metadata.NewKRaftVersionRecord()
-		case controlKRaftVoters:
+		case record.ControlKRaftVoters:
 			c.value = metadata.NewVotersRecord()
 		default:
 			continue
@@ -128,7 +117,7 @@ func (c leaderChange) batch(epoch int32, timestamp int64) ([]byte, error) {
 	message := &metadata.LeaderChangeMessage{
 		Version: min(c.kraft.level(), 1), LeaderID: c.leader, Voters: list(c.voters), GrantingVoters: list(c.granting), RaftIndex: int64(c.index),
 	}
-	return controlBatch(epoch, timestamp, append([]controlRecord{{controlLeaderChange, message}}, c.records...)...)
+	return controlBatch(epoch, timestamp, append([]controlRecord{{record.ControlLeaderChange, message}}, c.records...)...)
 }
 
 // noOp is a batch without a change, which stands for an entry of raft's that asks for nothing. Every

@@ -39,7 +39,7 @@ func (q *Quorum) bootstrap() ([]metadata.Record, error) {
 
 // formatted returns the records that a storage tool left, nil when there are none.
 func (q *Quorum) formatted() ([]metadata.Record, error) {
-	for _, path := range []string{q.snapshots.path(bootstrapID), filepath.Join(q.opts.Dir, bootstrapFile)} {
+	for _, path := range []string{q.snapshots.path(bootstrapID), filepath.Join(q.opts.Dir, checkpoint.BootstrapSnapshot)} {
 		c, _, err := q.readCheckpoint(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -64,13 +64,13 @@ func (q *Quorum) writeCompanions() {
 			q.opts.Logger.Warn("cannot write a file beside the metadata log", "file", path, "err", err)
 		}
 	}
-	if path := filepath.Join(q.dir, partitionMetadataFile); !q.exists(path) {
+	if path := filepath.Join(q.dir, checkpoint.PartitionMetadataFile); !q.exists(path) {
 		warn(path, checkpoint.WritePartitionMetadata(q.opts.FS, path, metadataTopicID))
 	}
-	if path := q.snapshots.path(bootstrapID); q.isNew && !q.exists(path) && !q.exists(filepath.Join(q.opts.Dir, bootstrapFile)) {
+	if path := q.snapshots.path(bootstrapID); q.isNew && !q.exists(path) && !q.exists(filepath.Join(q.opts.Dir, checkpoint.BootstrapSnapshot)) {
 		warn(path, q.writeBootstrap(path))
 	}
-	path := filepath.Join(q.dir, epochsFile)
+	path := filepath.Join(q.dir, checkpoint.LeaderEpochs)
 	warn(path, q.writeEpochs(path))
 }
 

@@ -50,21 +50,21 @@ func writeCheckpoint(w io.Writer, c checkpointData, records iter.Seq[metadata.Re
 		}
 	}
 	cw.write(b.Build(), nil)
-	cw.write(controlBatch(epoch, now, controlRecord{controlSnapshotFooter, &metadata.SnapshotFooterRecord{}}))
+	cw.write(controlBatch(epoch, now, controlRecord{record.ControlSnapshotFooter, &metadata.SnapshotFooterRecord{}}))
 	return cw.err
 }
 
 // header is the records of the first batch.
 func (c *checkpointData) header() []controlRecord {
-	header := []controlRecord{{controlSnapshotHeader, &metadata.SnapshotHeaderRecord{
+	header := []controlRecord{{record.ControlSnapshotHeader, &metadata.SnapshotHeaderRecord{
 		LastContainedLogTimestamp: c.timestamp,
 		RaftIndex:                 int64(c.place.index), EndOffset: c.place.endOffset, VotersIndex: int64(c.place.votersIndex),
 	}}}
 	if c.kraftVersion != nil {
-		header = append(header, controlRecord{controlKRaftVersion, c.kraftVersion})
+		header = append(header, controlRecord{record.ControlKRaftVersion, c.kraftVersion})
 	}
 	if c.voters != nil {
-		header = append(header, controlRecord{controlKRaftVoters, c.voters})
+		header = append(header, controlRecord{record.ControlKRaftVoters, c.voters})
 	}
 	return header
 }
@@ -121,7 +121,7 @@ func batchHasHeader(b record.Batch) bool {
 		return false
 	}
 	records, err := decodeControl(b)
-	return err == nil && len(records) > 0 && records[0].kind == controlSnapshotHeader
+	return err == nil && len(records) > 0 && records[0].kind == record.ControlSnapshotHeader
 }
 
 // add takes one batch; done reports the footer.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -97,11 +97,11 @@ func (q *Quorum) proofs() (list []Proof, err error) {
 		if id, ok := parseCheckpoint(e.Name()); ok {
 			list = append(list, Proof{path, fmt.Sprintf("a snapshot that ends at offset %d", id.endOffset), id.endOffset})
 		}
-		if end, ok := parseEnd(e.Name()); ok {
+		if end, ok := checkpoint.ParseProducersName(e.Name()); ok {
 			list = append(list, Proof{path, fmt.Sprintf("written when the log ended at offset %d", end), end})
 		}
 	}
-	path := filepath.Join(q.dir, epochsFile)
+	path := filepath.Join(q.dir, checkpoint.LeaderEpochs)
 	epochs, epochsErr := checkpoint.ReadEpochs(q.opts.FS, path)
 	if !checkpoint.Whole(epochsErr) { // it is made anew, and proves nothing
 		epochs = nil
@@ -202,10 +202,10 @@ func (q *Quorum) AcceptLoss() error {
 	for _, p := range q.evidence.Proofs {
 		name := filepath.Base(p.Path)
 		var err error
-		switch _, isEnd := parseEnd(name); {
+		switch _, isEnd := checkpoint.ParseProducersName(name); {
 		case isEnd:
 			err = q.opts.FS.Remove(p.Path)
-		case strings.HasSuffix(name, checkpointSuffix) && p.End > q.mu.snapshot.id.endOffset:
+		case strings.HasSuffix(name, checkpoint.SnapshotSuffix) && p.End > q.mu.snapshot.id.endOffset:
 			err = q.opts.FS.Rename(p.Path, p.Path+damagedSuffix)
 		}
 		if err != nil {
@@ -243,10 +243,10 @@ var noProducers = []byte{0, 1, 0x48, 0x67, 0x4b, 0xc7, 0, 0, 0, 0}
 // writeEnd notes where the log ended at a clean stop, in the name of a producer snapshot as Kafka
 // leaves one. A later start that finds less knows that something is missing.
 func (q *Quorum) writeEnd() {
-	end := fmt.Sprintf("%020d%s", q.log.NextOffset(), producersSuffix)
+	end := segment.Name(q.log.NextOffset(), "", checkpoint.ProducersSuffix)
 	list, err := q.opts.FS.ReadDir(q.dir)
 	for _, e := range list {
-		if _, ok := parseEnd(e.Name()); ok && e.Name() != end {
+		if _, ok := checkpoint.ParseProducersName(e.Name()); ok && e.Name() != end {
 			err = errors.Join(err, q.opts.FS.Remove(filepath.Join(q.dir, e.Name())))
 		}
 	}
@@ -256,14 +256,4 @@ func (q *Quorum) writeEnd() {
 	if err != nil {
 		q.opts.Logger.Warn("cannot note the end of the metadata log", "file", end, "err", err)
 	}
-}
-
-// parseEnd returns the offset in the name of a producer snapshot.
-func parseEnd(name string) (end int64, ok bool) {
-	digits, ok := strings.CutSuffix(name, producersSuffix)
-	if !ok || len(digits) < 20 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(digits, 10, 63)
-	return int64(n), err == nil
 }

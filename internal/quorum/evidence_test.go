@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -120,13 +121,13 @@ func TestProofs(t *testing.T) {
 		truncate(26368)(fsys, dir)
 	}, 400)
 	f("epoch that the log has not", kraft, func(fsys *vfs.Mem, dir string) {
-		overwriteFile(t, fsys, filepath.Join(dir, epochsFile), []byte("0\n2\n1 0\n2 402\n"))
-	}, 401, epochsFile)
+		overwriteFile(t, fsys, filepath.Join(dir, checkpoint.LeaderEpochs), []byte("0\n2\n1 0\n2 402\n"))
+	}, 401, checkpoint.LeaderEpochs)
 	f("epoch at the end", kraft, func(fsys *vfs.Mem, dir string) {
-		overwriteFile(t, fsys, filepath.Join(dir, epochsFile), []byte("0\n2\n1 0\n2 401\n"))
+		overwriteFile(t, fsys, filepath.Join(dir, checkpoint.LeaderEpochs), []byte("0\n2\n1 0\n2 401\n"))
 	}, 401)
 	f("epoch of which the log knows better", kraft, func(fsys *vfs.Mem, dir string) {
-		overwriteFile(t, fsys, filepath.Join(dir, epochsFile), []byte("0\n1\n1 4000\n"))
+		overwriteFile(t, fsys, filepath.Join(dir, checkpoint.LeaderEpochs), []byte("0\n1\n1 4000\n"))
 	}, 401)
 }
 
@@ -295,7 +296,7 @@ func TestClaims(t *testing.T) {
 	}
 	state := func(text string) func(*vfs.Mem, string) {
 		return func(fsys *vfs.Mem, dir string) {
-			overwriteFile(t, fsys, filepath.Join(dir, quorumStateFile), []byte(text))
+			overwriteFile(t, fsys, filepath.Join(dir, checkpoint.QuorumState), []byte(text))
 		}
 	}
 	f("static", "kafka-4.4.0-kraft", func(*vfs.Mem, string) {}, "LeaderChange of epoch 1: [1], 1")
@@ -316,7 +317,7 @@ func TestClaims(t *testing.T) {
 // A damaged quorum-state is made anew where the log says who votes, and refused where nothing does.
 func TestDamagedQuorumState(t *testing.T) {
 	fsys, dir := kafkaDir(t, "kafka-4.4.0-kraft")
-	path := filepath.Join(logDir(dir), quorumStateFile)
+	path := filepath.Join(logDir(dir), checkpoint.QuorumState)
 	for _, text := range []string{"", "{", `{"leaderEpoch":-5}`, "\x00\x00\x00"} {
 		overwriteFile(t, fsys, path, []byte(text))
 		mustClose(t, mustOpen(t, options(fsys, dir)))
@@ -326,7 +327,7 @@ func TestDamagedQuorumState(t *testing.T) {
 	}
 	mustRemove(t, fsys, filepath.Join(logDir(dir), segmentName(0)))
 	overwriteFile(t, fsys, path, []byte("{"))
-	if _, err := Read(options(fsys, dir)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), quorumStateFile) {
+	if _, err := Read(options(fsys, dir)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), checkpoint.QuorumState) {
 		t.Errorf("without a log: %v", err)
 	}
 }

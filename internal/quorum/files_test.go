@@ -11,6 +11,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -104,7 +105,7 @@ func TestLoadTorn(t *testing.T) {
 	if !ok || corrupt.Path != filepath.Join(l.dir, segmentName(0)) || corrupt.Offset != 1 {
 		t.Errorf("the first segment: got %v", err)
 	}
-	lying, err := controlBatch(1, 5, controlRecord{controlLeaderChange, &metadata.LeaderChangeMessage{LeaderID: 1, RaftIndex: 9}})
+	lying, err := controlBatch(1, 5, controlRecord{record.ControlLeaderChange, &metadata.LeaderChangeMessage{LeaderID: 1, RaftIndex: 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,10 +117,10 @@ func TestLoadTorn(t *testing.T) {
 // Where the log is to end before, what proves that it went on goes first.
 func TestUnprove(t *testing.T) {
 	fsys, dir := memDir(t)
-	end := func(n string) string { return "0000000000000000000" + n + producersSuffix }
+	end := func(n string) string { return "0000000000000000000" + n + checkpoint.ProducersSuffix }
 	touch(t, fsys, dir, end("5"), end("7"), end("9"), "other", "00000000000000000009-0000000001.checkpoint")
 	l := &metadataLog{fs: fsys, dir: logDir(dir)}
-	path := filepath.Join(l.dir, epochsFile)
+	path := filepath.Join(l.dir, checkpoint.LeaderEpochs)
 	epochs := []checkpoint.EpochEntry{{Epoch: 1, StartOffset: 0}, {Epoch: 2, StartOffset: 7}, {Epoch: 4, StartOffset: 9}}
 	if err := checkpoint.WriteEpochs(fsys, path, epochs); err != nil {
 		t.Fatal(err)
@@ -129,11 +130,11 @@ func TestUnprove(t *testing.T) {
 		if err := l.unprove(at); err != nil {
 			t.Fatal(err)
 		}
-		if got := names(t, fsys, dir, producersSuffix); !slices.Equal(got, want) {
+		if got := names(t, fsys, dir, checkpoint.ProducersSuffix); !slices.Equal(got, want) {
 			t.Errorf("end at %d: got %v, want %v", at, got, want)
 		}
 		checkEpochs(t, fsys, dir, epochs[:wantEpochs]...)
-		if len(names(t, fsys, dir, "other"))+len(names(t, fsys, dir, checkpointSuffix)) != 2 {
+		if len(names(t, fsys, dir, "other"))+len(names(t, fsys, dir, checkpoint.SnapshotSuffix)) != 2 {
 			t.Error("files that prove nothing of the kind are gone")
 		}
 	}
@@ -145,7 +146,7 @@ func TestUnprove(t *testing.T) {
 // Epochs in the file that the log knows otherwise give way to what the log says.
 func TestWriteEpochs(t *testing.T) {
 	s := newStore(t, 1)
-	path := filepath.Join(s.dir, epochsFile)
+	path := filepath.Join(s.dir, checkpoint.LeaderEpochs)
 	before := []checkpoint.EpochEntry{{Epoch: 2, StartOffset: 4}, {Epoch: 3, StartOffset: 8}, {Epoch: 4, StartOffset: 9}}
 	if err := checkpoint.WriteEpochs(s.fs, path, before); err != nil {
 		t.Fatal(err)
@@ -184,9 +185,9 @@ func TestDir(t *testing.T) {
 	f(false)
 	f(false, segmentName(0))
 	f(false, "other")
-	f(false, bootstrapID.String()+checkpointSuffix)
-	f(true, snapshotID{7, 1}.String()+checkpointSuffix)
-	f(true, "other", snapshotID{7, 1}.String()+checkpointSuffix)
+	f(false, bootstrapID.String()+checkpoint.SnapshotSuffix)
+	f(true, snapshotID{7, 1}.String()+checkpoint.SnapshotSuffix)
+	f(true, "other", snapshotID{7, 1}.String()+checkpoint.SnapshotSuffix)
 	fsys, dir := memDir(t)
 	touch(t, fsys, dir)
 	overwriteFile(t, fsys, filepath.Join(logDir(dir), segmentName(0)), []byte{1})
@@ -199,9 +200,9 @@ func TestDir(t *testing.T) {
 func TestPrune(t *testing.T) {
 	s := newStore(t, 1)
 	id := func(offset int64) snapshotID { return snapshotID{offset, 1} }
-	touch(t, s.fs, "/data", "other", segmentName(77), bootstrapID.String()+checkpointSuffix)
+	touch(t, s.fs, "/data", "other", segmentName(77), bootstrapID.String()+checkpoint.SnapshotSuffix)
 	for _, offset := range []int64{5, 8, 9, 2} {
-		touch(t, s.fs, "/data", id(offset).String()+checkpointSuffix)
+		touch(t, s.fs, "/data", id(offset).String()+checkpoint.SnapshotSuffix)
 	}
 	list := func(want ...snapshotID) {
 		t.Helper()
@@ -374,8 +375,8 @@ func TestOneEndIsNoted(t *testing.T) {
 		mustPropose(t, q, topicRecords(n)...)
 		end := q.log.NextOffset()
 		mustClose(t, q)
-		got := names(t, fsys, dir, producersSuffix)
-		if at, ok := parseEnd(got[0]); len(got) != 1 || !ok || at < end {
+		got := names(t, fsys, dir, checkpoint.ProducersSuffix)
+		if at, ok := checkpoint.ParseProducersName(got[0]); len(got) != 1 || !ok || at < end {
 			t.Errorf("start %d: got %v, want one of %d", n, got, end)
 		}
 	}
@@ -415,7 +416,7 @@ func TestEvidenceEmpty(t *testing.T) {
 	if err := q.AcceptLoss(); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, s.fs, "/data", checkpointSuffix); len(got) != 1 {
+	if got := names(t, s.fs, "/data", checkpoint.SnapshotSuffix); len(got) != 1 {
 		t.Errorf("a snapshot that can be read was put away: %v", got)
 	}
 }

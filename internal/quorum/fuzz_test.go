@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -25,7 +26,7 @@ func seeds(f *testing.F, pattern string) {
 }
 
 func FuzzQuorumState(f *testing.F) {
-	seeds(f, quorumStateFile)
+	seeds(f, checkpoint.QuorumState)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if d, err := parseQuorumState(b); err == nil && (d.LeaderEpoch < 0 || d.VotedID < nobody) {
 			t.Errorf("accepted %+v", d)
@@ -34,7 +35,7 @@ func FuzzQuorumState(f *testing.F) {
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	seeds(f, "*"+checkpointSuffix)
+	seeds(f, "*"+checkpoint.SnapshotSuffix)
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		_, _ = readCheckpoint(b)
 	})
@@ -72,7 +73,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("00000000000000000323-0000000001.checkpoint")
 	f.Add("00000000000000000323.log")
 	f.Fuzz(func(t *testing.T, name string) {
-		if id, ok := parseCheckpoint(name); ok && len(name) == len(id.String()+checkpointSuffix) && id.String()+checkpointSuffix != name {
+		if id, ok := parseCheckpoint(name); ok && len(name) == len(id.String()+checkpoint.SnapshotSuffix) && id.String()+checkpoint.SnapshotSuffix != name {
 			t.Errorf("%q reads as %v", name, id)
 		}
 		if base, ok := parseSegment(name); ok && len(name) == len(segmentName(base)) && segmentName(base) != name {

@@ -82,7 +82,7 @@ func TestKafkaDirectories(t *testing.T) {
 // snapshot holds what that says.
 func checkEpochs(t *testing.T, fsys vfs.FS, dir string, want ...checkpoint.EpochEntry) {
 	t.Helper()
-	got, err := checkpoint.ReadEpochs(fsys, filepath.Join(logDir(dir), epochsFile))
+	got, err := checkpoint.ReadEpochs(fsys, filepath.Join(logDir(dir), checkpoint.LeaderEpochs))
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("leader epochs %v, %v, want %v", got, err, want)
 	}
@@ -168,7 +168,7 @@ func TestKafkaSnapshots(t *testing.T) {
 				}
 			}
 			id := snapshotID{batch.NextOffset(), batch.LeaderEpoch()}
-			file, err := vfs.ReadFile(fsys, filepath.Join(logDir(dir), id.String()+checkpointSuffix), 1<<20)
+			file, err := vfs.ReadFile(fsys, filepath.Join(logDir(dir), id.String()+checkpoint.SnapshotSuffix), 1<<20)
 			if err != nil {
 				continue
 			}

@@ -38,8 +38,8 @@ type metadataLog struct {
 	// writes and syncs: raft stores, truncates and restarts from one goroutine.
 	mu struct {
 		sync.Mutex
-		segments   []*segment // ascending by base; the last one is written to
-		entries    []entry    // of the indexes [firstIndex, firstIndex+len)
+		segments   []*logSegment // ascending by base; the last one is written to
+		entries    []entry       // of the indexes [firstIndex, firstIndex+len)
 		firstIndex uint64
 		firstBase  int64 // offset of the first entry, or the end
 		startEpoch int32 // epoch of the batch before it, when the log began at a snapshot
@@ -63,8 +63,8 @@ type metadataLog struct {
 		fileEnd   int64 // where the files end, without the torn tail
 		fileEpoch int32 // epoch of the last batch in the files, or noEpoch
 		torn      *tornTail
-		stale     []*segment // of what the snapshot holds, with a gap behind them
-		replaced  bool       // a received snapshot takes the place of all segments
+		stale     []*logSegment // of what the snapshot holds, with a gap behind them
+		replaced  bool          // a received snapshot takes the place of all segments
 		marks     map[int64]mark
 
 		// soleVoter is written with the next LeaderChange. Until then what the log says of
@@ -99,13 +99,13 @@ type mark struct {
 
 // A tornTail is what lies behind the last good batch.
 type tornTail struct {
-	segment *segment
+	segment *logSegment
 	size    int64 // of the file
 	why     *CorruptError
 }
 
-// A segment is one .log file.
-type segment struct {
+// A logSegment is one .log file.
+type logSegment struct {
 	base int64
 	file vfs.File
 	size int64
@@ -113,7 +113,7 @@ type segment struct {
 
 // An entry is where a batch lies.
 type entry struct {
-	segment    *segment
+	segment    *logSegment
 	position   int64
 	size       int32
 	epoch      int32

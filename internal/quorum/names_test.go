@@ -3,35 +3,28 @@ package quorum
 import (
 	"strings"
 	"testing"
+
+	"github.com/gregor-kafka/gregor/segment"
 )
+
+const logSuffix = string(segment.LogFile)
 
 // Names have as many digits as Kafka gives them, and nothing but digits.
 func TestNames(t *testing.T) {
 	offset := func(n string) string { return strings.Repeat("0", 20-len(n)) + n }
-	segment := func(name string, want int64) {
+	log := func(name string, want int64) {
 		t.Helper()
 		if got, ok := parseSegment(name); ok != (want >= 0) || ok && got != want {
 			t.Errorf("segment %s: got %d, %v", name, got, ok)
 		}
 	}
-	segment(offset("7")+".log", 7)
-	segment("0"+offset("7")+".log", 7)
-	segment(offset("7")[1:]+".log", -1)
-	segment(offset("7"), -1)
-	segment(offset("7")+".index", -1)
-	segment("+"+offset("7")[1:]+".log", -1)
-	segment(strings.Repeat("9", 20)+".log", -1)
-
-	end := func(name string, want int64) {
-		t.Helper()
-		if got, ok := parseEnd(name); ok != (want >= 0) || ok && got != want {
-			t.Errorf("end %s: got %d, %v", name, got, ok)
-		}
-	}
-	end(offset("7")+".snapshot", 7)
-	end(offset("7")[1:]+".snapshot", -1)
-	end(offset("7"), -1)
-	end(offset("x")+".snapshot", -1)
+	log(offset("7")+".log", 7)
+	log("0"+offset("7")+".log", 7)
+	log(offset("7")[1:]+".log", -1)
+	log(offset("7"), -1)
+	log(offset("7")+".index", -1)
+	log("+"+offset("7")[1:]+".log", -1)
+	log(strings.Repeat("9", 20)+".log", -1)
 
 	checkpoint := func(name string, want snapshotID, is bool) {
 		t.Helper()

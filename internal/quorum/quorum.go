@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -266,7 +267,7 @@ func (q *Quorum) loadReceived(id *snapshotID, err error) (c checkpointData, _ er
 	if err != nil {
 		return c, err
 	}
-	path := q.snapshots.path(*id) + receivedSuffix
+	path := q.snapshots.path(*id) + checkpoint.ReceivedSuffix
 	c, err = q.loadCheckpoint(path, *id)
 	if err == nil && (c.place.index == 0 || c.place.endOffset != id.endOffset) {
 		err = &CorruptError{Path: path, Position: -1, Offset: -1, Err: errors.New("it does not say where in the log it belongs")}
@@ -480,7 +481,7 @@ func (q *Quorum) maybeSnapshot() {
 	}
 	err := q.raft.Snapshot().Error()
 	if err == nil {
-		err = errors.Join(q.snapshots.prune(), q.writeEpochs(filepath.Join(q.dir, epochsFile)))
+		err = errors.Join(q.snapshots.prune(), q.writeEpochs(filepath.Join(q.dir, checkpoint.LeaderEpochs)))
 	}
 	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		q.opts.Logger.Error("cannot take a snapshot of the metadata", "err", err)

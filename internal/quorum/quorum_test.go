@@ -233,7 +233,7 @@ func TestSnapshots(t *testing.T) {
 		synctest.Wait() // snapshots are taken in the background
 		state, end := stateOf(q.Image()), q.NextOffset()
 		mustClose(t, q)
-		if got := names(t, fsys, dir, checkpointSuffix); len(got) > 2 {
+		if got := names(t, fsys, dir, checkpoint.SnapshotSuffix); len(got) > 2 {
 			t.Errorf("checkpoints %v, want at most 2", got)
 		}
 		if got := names(t, fsys, dir, logSuffix); len(got) > 4 {
@@ -267,7 +267,7 @@ func TestDamagedSnapshot(t *testing.T) {
 		t.Error("the image differs")
 	}
 	mustClose(t, q)
-	for _, name := range names(t, fsys, dir, checkpointSuffix) {
+	for _, name := range names(t, fsys, dir, checkpoint.SnapshotSuffix) {
 		overwrite(t, fsys, filepath.Join(logDir(dir), name), 90, []byte{0xff, 0xff})
 	}
 	q = mustOpen(t, options(fsys, dir)) // nor is any needed while the log begins at 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -63,7 +64,7 @@ const (
 
 // newQuorumState is that of a missing file. epoch is the last one in the log.
 func newQuorumState(fsys vfs.FS, dir string, log *metadataLog, epoch int32) *quorumState {
-	s := &quorumState{fs: fsys, path: filepath.Join(dir, quorumStateFile), nodeID: log.nodeID, log: log, fail: log.fail}
+	s := &quorumState{fs: fsys, path: filepath.Join(dir, checkpoint.QuorumState), nodeID: log.nodeID, log: log, fail: log.fail}
 	s.found = quorumStateData{LeaderID: nobody, VotedID: nobody}
 	s.data = quorumStateData{LeaderID: nobody, VotedID: nobody, LeaderEpoch: epoch}
 	s.complete()

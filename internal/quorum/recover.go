@@ -138,7 +138,7 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 	if err != nil {
 		return err
 	}
-	s := &segment{base: base, file: file}
+	s := &logSegment{base: base, file: file}
 	if base > l.mu.nextOffset && base <= skip { // a crash undid some of the removals after a snapshot
 		l.mu.stale, l.mu.segments = append(l.mu.stale, l.mu.segments...), nil
 		l.mu.nextOffset = base
@@ -168,7 +168,7 @@ func (l *metadataLog) loadSegment(base, skip int64, last bool) error {
 }
 
 // takeLocked makes the next batch of a segment an entry, or says why it is bad.
-func (l *metadataLog) takeLocked(s *segment, batch record.Batch, skip int64) error {
+func (l *metadataLog) takeLocked(s *logSegment, batch record.Batch, skip int64) error {
 	if err := checkBatch(batch, origin{l.mu.nextOffset, l.lastEpochLocked()}); err != nil {
 		return err
 	}
@@ -319,7 +319,7 @@ func (l *metadataLog) anchor(s snapshot) (snapshot, error) {
 
 // noteTail notes what a crash left of the last write, for settle to cut. A good batch in it was
 // written after a bad one was synced: then the bytes have changed since, and nothing is cut.
-func (l *metadataLog) noteTail(s *segment, size int64, why *CorruptError) error {
+func (l *metadataLog) noteTail(s *logSegment, size int64, why *CorruptError) error {
 	tail := make([]byte, min(size-s.size, batchSizeMax))
 	if _, err := s.file.ReadAt(tail, s.size); err != nil && err != io.EOF {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -475,7 +476,7 @@ func formatVoters(t *testing.T, n *voterNode, ids ...int32) {
 	if err := errors.Join(err, vfs.MkdirAll(n.fs, logDir(n.dir), 0o755), n.fs.SyncDir(n.dir)); err != nil {
 		t.Fatal(err)
 	}
-	overwriteFile(t, n.fs, filepath.Join(logDir(n.dir), bootstrapID.String()+checkpointSuffix), b.Bytes())
+	overwriteFile(t, n.fs, filepath.Join(logDir(n.dir), bootstrapID.String()+checkpoint.SnapshotSuffix), b.Bytes())
 }
 
 // checkVote wants the votes to be for a directory.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -26,7 +27,7 @@ type snapshotSink struct {
 
 // Create implements raft.SnapshotStore.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, voters raft.Configuration, _ uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	path := filepath.Join(s.dir, fmt.Sprintf("%v-raft%s%s", snapshotID{int64(index), int32(term)}, checkpointSuffix, partSuffix))
+	path := filepath.Join(s.dir, fmt.Sprintf("%v-raft%s%s", snapshotID{int64(index), int32(term)}, checkpoint.SnapshotSuffix, checkpoint.PartSuffix))
 	file, err := s.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o400)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (s *snapshotSink) Cancel() error {
 // install makes a received snapshot take the place of the log. From the first new name on, a start
 // completes what a crash interrupts; before it, the log is what it was.
 func (s *snapshotStore) install(snap snapshot, part string) error {
-	received := s.path(snap.id) + receivedSuffix
+	received := s.path(snap.id) + checkpoint.ReceivedSuffix
 	err := s.rename(part, received)
 	if err == nil {
 		err = s.log.restart(snap)

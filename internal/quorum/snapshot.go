@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -45,7 +46,7 @@ type snapshotStore struct {
 }
 
 func (s *snapshotStore) path(id snapshotID) string {
-	return filepath.Join(s.dir, id.String()+checkpointSuffix)
+	return filepath.Join(s.dir, id.String()+checkpoint.SnapshotSuffix)
 }
 
 // metaOf describes a snapshot to raft.
@@ -153,7 +154,7 @@ func (s *snapshotStore) received() (*snapshotID, error) {
 		return nil, nil
 	}
 	for _, e := range list {
-		name, ok := strings.CutSuffix(e.Name(), receivedSuffix)
+		name, ok := strings.CutSuffix(e.Name(), checkpoint.ReceivedSuffix)
 		if id, isCheckpoint := parseCheckpoint(name); ok && isCheckpoint {
 			return &id, err
 		}
@@ -168,7 +169,7 @@ func (s *snapshotStore) settle() error {
 		return nil
 	}
 	snap.received = false
-	if err := s.rename(s.path(snap.id)+receivedSuffix, s.path(snap.id)); err != nil {
+	if err := s.rename(s.path(snap.id)+checkpoint.ReceivedSuffix, s.path(snap.id)); err != nil {
 		return err
 	}
 	s.taken(snap)
@@ -182,7 +183,7 @@ func (s *snapshotStore) removeParts() error {
 		return err
 	}
 	for _, e := range list {
-		if strings.HasSuffix(e.Name(), partSuffix) {
+		if strings.HasSuffix(e.Name(), checkpoint.PartSuffix) {
 			if err := s.fs.Remove(filepath.Join(s.dir, e.Name())); err != nil {
 				return err
 			}

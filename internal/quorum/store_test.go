@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -114,7 +115,7 @@ func (s *store) bytes(t testing.TB) []byte {
 // follower whose id and clock are others.
 func TestEntries(t *testing.T) {
 	leader, follower := newStore(t, 1), newStore(t, 2)
-	f := func(kind, want raft.LogType, controls ...int16) {
+	f := func(kind, want raft.LogType, controls ...record.ControlType) {
 		t.Helper()
 		index := leader.next()
 		leader.mustStore(t, own(t, index, 3, kind)...)
@@ -129,7 +130,7 @@ func TestEntries(t *testing.T) {
 		if log.Type != want || log.Term != 3 || record.Batch(batch).Verify() != nil || record.Batch(batch).LeaderEpoch() != 3 {
 			t.Errorf("%v comes back as %v of term %d", kind, log.Type, log.Term)
 		}
-		var got []int16
+		var got []record.ControlType
 		if record.Batch(batch).IsControl() {
 			records, err := decodeControl(batch)
 			if err != nil {
@@ -144,10 +145,10 @@ func TestEntries(t *testing.T) {
 		}
 		follower.mustStore(t, log)
 	}
-	f(raft.LogNoop, raft.LogNoop, controlLeaderChange)
+	f(raft.LogNoop, raft.LogNoop, record.ControlLeaderChange)
 	f(raft.LogCommand, raft.LogCommand)
 	f(raft.LogBarrier, raft.LogCommand)
-	f(raft.LogConfiguration, raft.LogConfiguration, controlKRaftVoters)
+	f(raft.LogConfiguration, raft.LogConfiguration, record.ControlKRaftVoters)
 	f(raft.LogCommand, raft.LogCommand)
 	if a, b := leader.bytes(t), follower.bytes(t); !bytes.Equal(a, b) || len(a) == 0 {
 		t.Errorf("%d bytes at the leader, %d others at the follower", len(a), len(b))
@@ -542,7 +543,7 @@ func storeSteps(t *testing.T) []func(*store) error {
 		term(1), vote(1), put(first[:4]), put(first[4:]),
 		func(s *store) error { // a clean stop
 			s.q.writeEnd()
-			return s.q.writeEpochs(filepath.Join(s.dir, epochsFile))
+			return s.q.writeEpochs(filepath.Join(s.dir, checkpoint.LeaderEpochs))
 		},
 		term(3), vote(3), func(s *store) error { return s.DeleteRange(6, 13) }, put(third[5:]),
 		func(s *store) error { return s.snapshotAt(11) },

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/segment"
 )
 
 // DeleteRange implements raft.LogStore: it removes entries from the front, after a snapshot, or
@@ -57,10 +58,8 @@ func (l *metadataLog) deleteFrontLocked(n int) error {
 
 // removeSegment removes a segment's files, those of Kafka's indexes too.
 func (l *metadataLog) removeSegment(base int64) error {
-	stem := segmentName(base)
-	stem = stem[:len(stem)-len(logSuffix)]
-	for _, suffix := range []string{logSuffix, ".index", ".timeindex", ".txnindex", ".snapshot"} {
-		if err := l.fs.Remove(filepath.Join(l.dir, stem+suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, kind := range []segment.Kind{segment.LogFile, segment.IndexFile, segment.TimeIndexFile, segment.TxnIndexFile, checkpoint.ProducersSuffix} {
+		if err := l.fs.Remove(filepath.Join(l.dir, segment.Name(base, kind, ""))); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -109,13 +108,13 @@ func (l *metadataLog) unprove(end int64) error {
 		return err
 	}
 	for _, e := range list {
-		if at, ok := parseEnd(e.Name()); ok && at > end {
+		if at, ok := checkpoint.ParseProducersName(e.Name()); ok && at > end {
 			if err := l.fs.Remove(filepath.Join(l.dir, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	path := filepath.Join(l.dir, epochsFile)
+	path := filepath.Join(l.dir, checkpoint.LeaderEpochs)
 	epochs, err := checkpoint.ReadEpochs(l.fs, path)
 	if err != nil { // missing or damaged: it proves nothing
 		return nil

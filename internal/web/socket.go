@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 )
 
 // SocketName is the Unix socket in the first log directory of a running broker.
-const SocketName = "gregor.sock"
+const SocketName = checkpoint.Socket
 
 const socketMode fs.FileMode = 0o600
 

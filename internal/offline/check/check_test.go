@@ -11,7 +11,6 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/record"
@@ -175,7 +174,7 @@ func TestCheckComparesDirectories(t *testing.T) {
 		offlinetest.MustWrite(t, x.Mem, other(x.Path(name)), x.Get(name))
 	}
 	f("/other/orders-0: in /data/orders-0 as well: no broker", true)
-	x.Put(files.CopyFile, nil)
+	x.Put(checkpoint.CopyMarker, nil)
 	f("/other/orders-0: in /data/orders-0 as well: a move", false)
 	offlinetest.MustWrite(t, x.Mem, "/other/meta.properties", []byte("version=1\ncluster.id=c\nnode.id=2\ndirectory.id="+uuid.New().String()+"\n"))
 	r := mustCheck(t, offlinetest.ReadOnly{FS: x.Mem}, "/data", "/other")

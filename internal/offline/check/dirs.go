@@ -114,7 +114,7 @@ func (c *checking) checkTwice(n *nodeDirs) {
 			n.partitions[name] = p.dir
 			switch {
 			case !twice || other == p.dir:
-			case c.exists(filepath.Join(p.dir, files.CopyFile)) || c.exists(filepath.Join(other, files.CopyFile)):
+			case c.exists(filepath.Join(p.dir, checkpoint.CopyMarker)) || c.exists(filepath.Join(other, checkpoint.CopyMarker)):
 				d.note(p.dir, -1, -1, "in %s as well: a move between log directories was interrupted, which gregor goes on with and Kafka does not start with", other)
 			default:
 				d.damage(p.dir, -1, -1, "in %s as well: no broker starts with both", other)

@@ -107,8 +107,8 @@ func (p *partition) list() error {
 		p.kinds[e.Name()] = kind
 	}
 	slices.Sort(p.logs)
-	if _, ok := p.kinds[files.CopyFile]; ok {
-		p.note(filepath.Join(p.dir, files.CopyFile), -1, -1, "the partition was moving here from another log directory; the next start of gregor ends that")
+	if _, ok := p.kinds[checkpoint.CopyMarker]; ok {
+		p.note(filepath.Join(p.dir, checkpoint.CopyMarker), -1, -1, "the partition was moving here from another log directory; the next start of gregor ends that")
 	}
 	for suffix, count := range left {
 		p.note(p.dir, -1, -1, "%d files end in %s: %s", count, suffix, files.LeftoverReason(suffix))

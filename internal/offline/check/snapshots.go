@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/record"
@@ -53,7 +54,7 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 	s := &segmentCheck{partition: p, path: path, size: scan.Size()}
 	var first, last record.ControlType = noControl, noControl
 	count, end := 0, int64(0)
-	_, nameEpoch, named := files.ParseSnapshotName(filepath.Base(path))
+	_, nameEpoch, named := checkpoint.ParseSnapshotName(filepath.Base(path))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (p *partition) checkKRaftSnapshot(ctx context.Context, path string) (err er
 // checkHeader holds what a snapshot's header says against the log: the time of the last batch that
 // is in it.
 func (p *partition) checkHeader(path string, b record.Batch) {
-	end, _, named := files.ParseSnapshotName(filepath.Base(path))
+	end, _, named := checkpoint.ParseSnapshotName(filepath.Base(path))
 	if !named {
 		return
 	}

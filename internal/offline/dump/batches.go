@@ -7,6 +7,7 @@ import (
 
 	"path/filepath"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/internal/offline/schema"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
@@ -72,7 +73,7 @@ func (d *dumper) newLogDump(path string, logStart int64) *logDump {
 	l.deep = d.o.DeepIteration || d.o.PrintDataLog
 	if l.decoder == schema.AutoDecoder && !d.o.JSON {
 		l.decoder = schema.DecoderOf(p.Topic)
-		if filepath.Base(path) == files.BootstrapFile {
+		if filepath.Base(path) == checkpoint.BootstrapSnapshot {
 			l.decoder = schema.ClusterMetadataDecoder
 		}
 	}
@@ -84,7 +85,7 @@ func (d *dumper) newLogDump(path string, logStart int64) *logDump {
 func (l *logDump) start(kind files.Kind, base int64) {
 	if kind == files.LogFile {
 		l.out.printf("Log starting offset: %d\n", base)
-	} else if end, epoch, ok := files.ParseSnapshotName(filepath.Base(l.path)); ok {
+	} else if end, epoch, ok := checkpoint.ParseSnapshotName(filepath.Base(l.path)); ok {
 		l.out.printf("Snapshot end offset: %d, epoch: %d\n", end, epoch)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
@@ -13,18 +12,7 @@ import (
 	"github.com/gregor-kafka/gregor/segment"
 )
 
-const (
-	snapshotSuffix   = ".snapshot"
-	checkpointSuffix = ".checkpoint"
-	offsetsSuffix    = "-offset-checkpoint"
-	BootstrapFile    = "bootstrap.checkpoint"
-	quorumStateFile  = "quorum-state"
-	lockFile         = ".lock"
-	CopyFile         = "gregor-copy"        // marks a partition that moves here from another log directory
-	cleanStateFile   = "gregor-clean-state" // what each log knew of itself at a clean stop
-	leftAloneFile    = "gregor-left-alone"  // partitions that are not served
-	socketFile       = "gregor.sock"        // of a running gregor
-)
+const offsetsSuffix = "-offset-checkpoint"
 
 // A Kind says what a file of a log directory contains.
 type Kind int
@@ -55,24 +43,24 @@ var fixedNames = map[string]Kind{
 	checkpoint.PartitionMetadataFile: PartitionMetadata,
 	checkpoint.MetaPropertyFile:      MetaProperties,
 	checkpoint.CleanShutdown:         CleanShutdown,
-	quorumStateFile:                  QuorumState,
-	BootstrapFile:                    KRaftSnapshot,
-	cleanStateFile:                   CleanState,
-	leftAloneFile:                    LeftAlone,
+	checkpoint.QuorumState:           QuorumState,
+	checkpoint.BootstrapSnapshot:     KRaftSnapshot,
+	checkpoint.CleanState:            CleanState,
+	checkpoint.LeftAlone:             LeftAlone,
 	checkpoint.Losses:                LossList,
 	checkpoint.TransactionsFile:      LossList,
-	lockFile:                         Running,
-	socketFile:                       Running,
+	checkpoint.LockFile:              Running,
+	checkpoint.Socket:                Running,
 }
 
 // leftovers are the suffixes of files that are not part of the data, with what each means.
 var leftovers = map[string]string{
-	segment.SwapSuffix:    "output of compaction that was about to replace its originals; the next start finishes that or undoes it",
-	segment.CleanedSuffix: "unfinished output of compaction; the next start removes it",
-	segment.DeletedSuffix: "waits for its removal; the next start removes it",
-	".tmp":                "a crash interrupted the writing of a file; the next writing replaces it",
-	".part":               "an unfinished snapshot; the next start removes it",
-	".received":           "a snapshot from the leader that was about to replace the metadata log; the next start finishes that",
+	segment.SwapSuffix:        "output of compaction that was about to replace its originals; the next start finishes that or undoes it",
+	segment.CleanedSuffix:     "unfinished output of compaction; the next start removes it",
+	segment.DeletedSuffix:     "waits for its removal; the next start removes it",
+	".tmp":                    "a crash interrupted the writing of a file; the next writing replaces it",
+	checkpoint.PartSuffix:     "an unfinished snapshot; the next start removes it",
+	checkpoint.ReceivedSuffix: "a snapshot from the leader that was about to replace the metadata log; the next start finishes that",
 }
 
 // LeftoverReason says what a leftover means, by the suffix of its name.
@@ -94,43 +82,23 @@ func Classify(path string) (kind Kind, base int64) {
 			segment.TimeIndexFile: TimeIndexFile, segment.TxnIndexFile: TxnIndexFile,
 		}[kind], base
 	}
-	switch {
-	case strings.HasSuffix(name, offsetsSuffix):
+	if strings.HasSuffix(name, offsetsSuffix) {
 		return OffsetCheckpoint, 0
-	case strings.HasSuffix(name, snapshotSuffix):
-		if base, ok := parseOffset(strings.TrimSuffix(name, snapshotSuffix)); ok {
-			return ProducerSnapshot, base
-		}
-	case strings.HasSuffix(name, checkpointSuffix):
-		if end, _, ok := ParseSnapshotName(name); ok {
-			return KRaftSnapshot, end
-		}
+	}
+	if base, ok := checkpoint.ParseProducersName(name); ok {
+		return ProducerSnapshot, base
+	}
+	if end, _, ok := checkpoint.ParseSnapshotName(name); ok {
+		return KRaftSnapshot, end
 	}
 	return OtherFile, 0
 }
 
-// ParseSnapshotName takes the name of a KRaft snapshot apart: the offset and the epoch where
-// it ends.
-func ParseSnapshotName(name string) (end int64, epoch int32, ok bool) {
-	offset, rest, ok := strings.Cut(strings.TrimSuffix(name, checkpointSuffix), "-")
-	if !ok {
-		return 0, 0, false
-	}
-	end, ok = parseOffset(offset)
-	e, err := strconv.ParseUint(rest, 10, 31)
-	return end, int32(e), ok && err == nil
-}
-
-func parseOffset(digits string) (int64, bool) {
-	offset, err := strconv.ParseUint(digits, 10, 63) // which takes no sign
-	return int64(offset), err == nil
-}
-
 // Suffixes of directories that are no live partition.
 var asideDirs = map[string]string{
-	"-delete": "deleted topic; the broker removes the directory",
-	"-stray":  "belongs to no partition of its broker, which keeps it and never reads it",
-	"-future": "copy of a partition on its way from another log directory",
+	checkpoint.DeleteDirSuffix: "deleted topic; the broker removes the directory",
+	checkpoint.StrayDirSuffix:  "belongs to no partition of its broker, which keeps it and never reads it",
+	checkpoint.FutureDirSuffix: "copy of a partition on its way from another log directory",
 }
 
 // ParseDir returns the partition in the name of a directory. aside explains a directory that
