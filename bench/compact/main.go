@@ -20,8 +20,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/internal/cleaner"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
@@ -142,15 +142,15 @@ func readLimit(l *commitlog.Log) (best time.Duration, bytes int64, err error) {
 	return best, bytes, nil
 }
 
-func (o *options) plan(l *commitlog.Log) cleaner.Plan {
+func (o *options) plan(l *commitlog.Log) compaction.Plan {
 	segments := l.Offsets().CleanSegments()
-	return cleaner.Plan{FirstUncleanable: segments[len(segments)-1].BaseOffset()}
+	return compaction.Plan{FirstUncleanable: segments[len(segments)-1].BaseOffset()}
 }
 
 // clean cleans once and reports both phases.
 func (o *options) clean(l *commitlog.Log, limit time.Duration) error {
 	before, cpu := residentBytes(), processorTime()
-	c := cleaner.New(cleaner.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, MaxMessageBytes: 1 << 20})
+	c := compaction.New(compaction.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, MaxMessageBytes: 1 << 20})
 	r, err := c.Clean(context.Background(), l, o.plan(l))
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (o *options) latencies() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
-		c := cleaner.New(cleaner.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, Throttle: throttle.New(o.throttle)})
+		c := compaction.New(compaction.Options{MapBytes: o.mapBytes, LoadFactor: 0.9, BufferBytes: 512 << 10, Throttle: throttle.New(o.throttle)})
 		for ctx.Err() == nil {
 			if _, err := c.Clean(ctx, l, o.plan(l)); err != nil && ctx.Err() == nil {
 				done <- err

@@ -18,6 +18,7 @@ var order = [][]string{
 	{"record", "internal/checkpoint", "internal/config", "internal/client"},
 	{"segment", "internal/logtest"}, // only tests import logtest
 	{"internal/commitlog"},
+	{"internal/compaction"},
 	{"internal/logdir", "internal/cleaner"},
 	{"internal/metadata"},
 	{"internal/quorum", "internal/offline/files", "internal/offline/text"},
@@ -50,7 +51,7 @@ var onlyImports = map[string][]string{
 // library and storageLibraries.
 var storage = []string{
 	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "record",
-	"internal/checkpoint", "internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/cleaner",
+	"internal/checkpoint", "internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/compaction", "internal/cleaner",
 }
 
 var storageLibraries = []string{

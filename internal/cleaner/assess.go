@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/compaction"
 )
 
 // A shape is what the choice must know of a log.
@@ -161,8 +162,8 @@ func (s *shape) sealed() []stretch { return s.segments[:len(s.segments)-1] }
 func (s *shape) active() *stretch  { return &s.segments[len(s.segments)-1] }
 
 // plan is what an assessed cleaning is to do.
-func (a *assessment) plan() Plan {
-	return Plan{FirstDirty: a.firstDirty, FirstUncleanable: a.firstUncleanable, CleanedBytes: a.cleanBytes, DirtyBytes: a.cleanableBytes}
+func (a *assessment) plan() compaction.Plan {
+	return compaction.Plan{FirstDirty: a.firstDirty, FirstUncleanable: a.firstUncleanable, CleanedBytes: a.cleanBytes, DirtyBytes: a.cleanableBytes}
 }
 
 // assessForced is assess for a cleaning that somebody asked for: of what is dirty or, if nothing

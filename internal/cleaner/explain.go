@@ -142,7 +142,7 @@ func (m *Manager) overview() Overview {
 }
 
 func (c *cleaning) report(now time.Time) ProgressReport {
-	r := c.progress.report(&c.plan, now.Sub(c.started))
+	r := reportProgress(&c.progress, &c.plan, now.Sub(c.started))
 	r.Forced = c.forced
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/record"
 )
@@ -177,11 +178,11 @@ func TestExplainProgress(t *testing.T) {
 }
 
 func TestProgressReport(t *testing.T) {
-	var p Progress
-	plan := &Plan{CleanedBytes: 300, DirtyBytes: 100}
+	var p compaction.Progress
+	plan := &compaction.Plan{CleanedBytes: 300, DirtyBytes: 100}
 	f := func(elapsed time.Duration, want ProgressReport) {
 		t.Helper()
-		if d := cmp.Diff(want, p.report(plan, elapsed)); d != "" {
+		if d := cmp.Diff(want, reportProgress(&p, plan, elapsed)); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 	}

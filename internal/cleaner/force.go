@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -40,7 +41,7 @@ func (m *Manager) CleanNow(ctx context.Context, p topic.Partition, roll bool) (*
 	if err := m.prepareForced(p, roll); err != nil {
 		return nil, err
 	}
-	cleaner := New(m.options(m.config()))
+	cleaner := compaction.New(m.options(m.config()))
 	return m.cleanRounds(ctx, cleaner, p)
 }
 
@@ -69,7 +70,7 @@ func (m *Manager) prepareForced(p topic.Partition, roll bool) error {
 }
 
 // cleanRounds cleans up to what was the first uncleanable offset at the beginning.
-func (m *Manager) cleanRounds(ctx context.Context, cleaner *Cleaner, p topic.Partition) (*Outcome, error) {
+func (m *Manager) cleanRounds(ctx context.Context, cleaner *compaction.Cleaner, p topic.Partition) (*Outcome, error) {
 	var sum *Outcome
 	from := int64(noCheckpoint)
 	for {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -53,7 +54,7 @@ func (r *Removed) add(o Removed) {
 }
 
 // newOutcome describes a cleaning that ended at a time.
-func newOutcome(c *cleaning, r *Result, before, after int64, ended time.Time, err error) *Outcome {
+func newOutcome(c *cleaning, r *compaction.Result, before, after int64, ended time.Time, err error) *Outcome {
 	took := ended.Sub(c.started)
 	out := &Outcome{
 		Partition: c.log.Partition().String(), Started: c.started, TookMs: took.Milliseconds(), Rounds: 1, Forced: c.forced,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -60,7 +61,7 @@ func (m *Manager) stopThreads() {
 
 // run is a thread's life: it pauses for log.cleaner.backoff.ms whenever there is nothing to do.
 func (m *Manager) run(ctx context.Context, t *thread, c Config) {
-	cleaner := New(m.options(c))
+	cleaner := compaction.New(m.options(c))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -83,8 +84,8 @@ func (m *Manager) run(ctx context.Context, t *thread, c Config) {
 	}
 }
 
-func (m *Manager) options(c Config) Options {
-	return Options{
+func (m *Manager) options(c Config) compaction.Options {
+	return compaction.Options{
 		MapBytes: c.mapBytes(), LoadFactor: c.LoadFactor, BufferBytes: c.BufferBytes / max(c.Threads, 1),
 		MaxMessageBytes: c.MaxMessageBytes, Throttle: m.throttle, Logger: m.logger, Now: m.now,
 	}
@@ -96,14 +97,14 @@ type cleaning struct {
 	ctx      context.Context
 	log      *commitlog.Log
 	dir      string
-	plan     Plan
+	plan     compaction.Plan
 	forced   bool
 	cleanTo  int64 // where the log is clean up to already
 	started  time.Time
-	progress Progress
+	progress compaction.Progress
 }
 
-func (m *Manager) newCleaning(ctx context.Context, l *commitlog.Log, dir string, p Plan) *cleaning {
+func (m *Manager) newCleaning(ctx context.Context, l *commitlog.Log, dir string, p compaction.Plan) *cleaning {
 	c := &cleaning{log: l, dir: dir, plan: p, cleanTo: p.FirstDirty, started: m.now()}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.plan.Progress = &c.progress
@@ -128,7 +129,7 @@ func (m *Manager) begin(c *cleaning) bool {
 var errNoProgress = errors.New("cleaning makes no progress")
 
 // clean runs a cleaning that has begun, and ends it. After a nil error the log is cleaner.
-func (m *Manager) clean(cleaner *Cleaner, c *cleaning) (*Outcome, error) {
+func (m *Manager) clean(cleaner *compaction.Cleaner, c *cleaning) (*Outcome, error) {
 	p := c.log.Partition()
 	before := c.log.Size()
 	result, err := cleaner.Clean(c.ctx, c.log, c.plan)

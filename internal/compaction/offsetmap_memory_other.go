@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cleaner
+package compaction
 
 import "unsafe"
 

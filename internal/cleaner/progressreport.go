@@ -1,18 +1,10 @@
 package cleaner
 
 import (
-	"sync/atomic"
 	"time"
-)
 
-// A Progress is how far a cleaning has come. The cleaning adds to it after each chunk, and
-// anybody may look. The zero value is the beginning.
-type Progress struct {
-	MapBytes     atomic.Int64 // read to build the map
-	ReadBytes    atomic.Int64 // read to rewrite
-	WrittenBytes atomic.Int64
-	Records      atomic.Int64 // read to rewrite
-}
+	"github.com/gregor-kafka/gregor/internal/compaction"
+)
 
 // A ProgressReport is a Progress at one moment, with what is to be expected.
 type ProgressReport struct {
@@ -29,9 +21,9 @@ type ProgressReport struct {
 	Forced         bool
 }
 
-// report is a function of the counts, the plan and the time. If the map runs full it promises
+// reportProgress is a function of the counts, the plan and the time. If the map runs full it promises
 // more than this round will do.
-func (p *Progress) report(plan *Plan, elapsed time.Duration) ProgressReport {
+func reportProgress(p *compaction.Progress, plan *compaction.Plan, elapsed time.Duration) ProgressReport {
 	r := ProgressReport{
 		Phase: "map", MapBytes: p.MapBytes.Load(), MapTotal: plan.DirtyBytes,
 		ReadBytes: p.ReadBytes.Load(), ReadTotal: plan.CleanedBytes + plan.DirtyBytes,

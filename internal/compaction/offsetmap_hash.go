@@ -1,4 +1,4 @@
-package cleaner
+package compaction
 
 import (
 	"crypto/rand"
