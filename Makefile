@@ -18,7 +18,7 @@ lint:
 	$(STATICCHECK) ./...
 
 bench: ## hot paths; compare two runs with benchstat
-	go test -run='^$$' -bench=. -benchmem -count=6 ./record ./segment ./internal/commitlog ./internal/api
+	go test -run='^$$' -bench=. -benchmem -count=6 ./internal/record ./internal/segment ./internal/commitlog ./internal/api
 
 generate:
 	go generate ./...
@@ -30,7 +30,7 @@ fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
 	.ci/fuzz $(or $(FUZZTIME),60s)
 
 crash: ## 10,000 random crash points
-	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./segment ./internal/commitlog ./internal/logdir
+	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./internal/segment ./internal/commitlog ./internal/logdir
 
 faults: ## faults in log directories (COUNT=10000 SEED=1 ATONCE=2 SUBJECT=kraft FILES=.log,.index; FAULT='...' makes one again)
 	go test ./internal/faultdir -run='^TestFaults$$' -count=1 -v -timeout=24h -faults.count=$(or $(COUNT),1000) -faults.seed=$(or $(SEED),1) \

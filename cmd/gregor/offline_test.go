@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/offline/check"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // runOffline executes a command line and returns its standard output.

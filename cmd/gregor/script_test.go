@@ -18,9 +18,9 @@ import (
 
 	"github.com/gregor-kafka/gregor"
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/web"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 func TestMain(m *testing.M) {

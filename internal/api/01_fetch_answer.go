@@ -6,9 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/wire"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // writeRefusal writes an answer without partitions.

@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/replica"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // Fetch 0 to 3 knows message formats v0 and v1 only: v2 came with version 4. What these

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/logtest"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/wire"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // With next to no memory many old clients at once get the same records, one after the other, and

@@ -13,8 +13,8 @@ import (
 	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/logdir"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/replica"
-	"github.com/gregor-kafka/gregor/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

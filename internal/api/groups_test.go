@@ -18,9 +18,9 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // offsetsLog is a __consumer_offsets that forgets, or refuses with err.

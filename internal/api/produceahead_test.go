@@ -11,7 +11,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -15,8 +15,8 @@ const module = "github.com/gregor-kafka/gregor"
 var order = [][]string{
 	{"internal/uuid", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
-	{"record", "internal/checkpoint", "internal/config", "internal/client"},
-	{"segment", "internal/logtest"}, // only tests import logtest
+	{"internal/record", "internal/checkpoint", "internal/config", "internal/client"},
+	{"internal/segment", "internal/logtest"}, // only tests import logtest
 	{"internal/commitlog"},
 	{"internal/compaction"},
 	{"internal/logdir", "internal/cleaner"},
@@ -33,6 +33,8 @@ var order = [][]string{
 	{"internal/web"},
 	{"internal/broker"},
 	{"internal/faultdir"}, // only tests run it
+	{"record"},            // public, on top of internal/record
+	{"segment"},           // public, on top of internal/segment
 	{".", "gregortest"},   // "." is the package gregor itself
 	{"cmd", "conformance", "bench"},
 }
@@ -50,8 +52,8 @@ var onlyImports = map[string][]string{
 // storage lists the packages that keep bytes. They import each other, the standard
 // library and storageLibraries.
 var storage = []string{
-	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "record",
-	"internal/checkpoint", "internal/config", "segment", "internal/commitlog", "internal/logdir", "internal/compaction", "internal/cleaner",
+	"internal/uuid", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "internal/record", "record", "segment",
+	"internal/checkpoint", "internal/config", "internal/segment", "internal/commitlog", "internal/logdir", "internal/compaction", "internal/cleaner",
 }
 
 var storageLibraries = []string{
@@ -99,9 +101,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s imports %s: got %q, want %q", pkg, path, got, want)
 		}
 	}
+	f("internal/segment", module+"/internal/record", "")
 	f("segment", module+"/record", "")
-	f("segment", "golang.org/x/sys/unix", "")
-	f("segment", "io/fs", "")
+	f("internal/segment", "golang.org/x/sys/unix", "")
+	f("internal/segment", "io/fs", "")
 	f("vfs/vfstest", module+"/vfs", "")
 	f("internal/api", "github.com/twmb/franz-go/pkg/kmsg", "")
 	f("gregortest", module, "")
@@ -110,13 +113,14 @@ func TestCheck(t *testing.T) {
 	f("internal/quorum", "github.com/hashicorp/raft", "")
 	f("internal/metadata", module+"/internal/topic", "")
 
-	f("record", module+"/segment", "segment is not below record")
+	f("internal/record", module+"/internal/segment", "internal/segment is not below internal/record")
+	f("internal/commitlog", module+"/segment", "segment is not below internal/commitlog")
 	f("internal/logdir", module+"/internal/cleaner", "internal/cleaner is not below internal/logdir")
 	f("internal/util", "fmt", "internal/util has no place in the order")
-	f("segment", module+"/internal/util", "internal/util has no place in the order")
+	f("internal/segment", module+"/internal/util", "internal/util has no place in the order")
 	f("internal/broker", module, ". is not below internal/broker")
-	f("internal/metadata", module+"/record", "internal/metadata imports only [internal/uuid internal/topic]")
-	f("segment", "github.com/klauspost/compressor", "a storage package imports only [github.com/klauspost/compress github.com/pierrec/lz4/v4 golang.org/x/sys]")
+	f("internal/metadata", module+"/internal/record", "internal/metadata imports only [internal/uuid internal/topic]")
+	f("internal/segment", "github.com/klauspost/compressor", "a storage package imports only [github.com/klauspost/compress github.com/pierrec/lz4/v4 golang.org/x/sys]")
 	f("internal/controller", "github.com/twmb/franz-go/pkg/kmsg/x", "only packages of "+join(speaksKafka)+" import github.com/twmb/franz-go/pkg/kmsg")
 }
 

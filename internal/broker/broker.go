@@ -21,11 +21,11 @@ import (
 	"github.com/gregor-kafka/gregor/internal/ownership"
 	"github.com/gregor-kafka/gregor/internal/quorum"
 	"github.com/gregor-kafka/gregor/internal/replica"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/internal/web"
 	"github.com/gregor-kafka/gregor/internal/wire"
-	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/web"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // descriptorShares is how the descriptors of the process (ulimit -n) are divided, so that clients

@@ -17,9 +17,9 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/controller"
 	"github.com/gregor-kafka/gregor/internal/logtest"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // inDirectory waits until the metadata know where partition 0 of a topic is, and returns the path.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gregor-kafka/gregor/internal/config"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

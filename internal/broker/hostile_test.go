@@ -21,7 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/logtest"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A bystander writes and reads over one connection while others misbehave, and finds every

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/logtest"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // Reports from the histories of Kafka and of those who built it again, one test each, over

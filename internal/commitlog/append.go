@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // AppendOptions say who appends.

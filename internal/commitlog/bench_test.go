@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A CleanView is what a log looks like to the cleaner at one moment. It is immutable, and the

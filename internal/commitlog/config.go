@@ -3,8 +3,8 @@ package commitlog
 import (
 	"math"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A Config holds the topic-level settings that concern a log, under Kafka's names

@@ -3,7 +3,7 @@ package commitlog
 import (
 	"fmt"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // appendMessagesLocked appends a set of format v0 or v1: what message.format.version asks

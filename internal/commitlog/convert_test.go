@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // CopyDamage brings the end of a copy behind a stretch that is in quarantine in the log that is copied,

@@ -3,8 +3,8 @@ package commitlog
 import (
 	"sync/atomic"
 
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // A Disk is what the logs of a directory share: caches, and whether there is room for records. While it is full, appends are refused with an error that matches ErrDiskFull; all that

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // An examination finds out, batch by batch, which transactions were aborted in a segment that has

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/metrics"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // IncrementLogStart moves the log start forward, to at most the high watermark. Whole

@@ -3,7 +3,7 @@ package commitlog
 import (
 	"fmt"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // Timestamps of a lookup that are none (ListOffsets).

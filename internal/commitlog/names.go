@@ -2,7 +2,7 @@ package commitlog
 
 import (
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // Names in a partition's directory, besides those of package segment and of checkpoint.

@@ -3,7 +3,7 @@ package commitlog
 import (
 	"sync/atomic"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // An Offsets is what a log looks like at one moment. Readers take one and stay within it:

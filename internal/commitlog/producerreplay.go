@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // replayProducers returns the producer state at end: the newest snapshot, and what the

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // batchesKept is how many batches of a producer are remembered to recognise a retry:

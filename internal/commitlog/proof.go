@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // evidence returns what is known when the segments end at found; see evidence.certain. Of leader

@@ -3,7 +3,7 @@ package commitlog
 import (
 	"fmt"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A Quarantined is a stretch of a segment that is damaged. Reads in its offsets get an error

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A recovery finds out where a log ends and what its producers did. After a crash it checks

@@ -3,7 +3,7 @@ package commitlog
 import (
 	"slices"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // producerLosses tell the producer state of a recovery of the damages of the segment that is being

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A RecoveryMeter counts what logs check after an unclean stop: segments and bytes that are to

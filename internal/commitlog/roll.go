@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // An overflowError says that recovery met good batches whose offsets do not fit their

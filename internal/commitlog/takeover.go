@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // TakeOver makes a complete copy know what the batches do not tell: producers whose records are gone or

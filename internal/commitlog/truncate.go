@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // PrepareTruncation lowers what says that there are records from offset on: recovery point and high

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A doubt is a transaction whose marker may be in a damage: records are in front of it, and nothing

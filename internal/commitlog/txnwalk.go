@@ -3,8 +3,8 @@ package commitlog
 import (
 	"errors"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // walkProducers calls batch for the good batches of s from a position on, in order, until it returns

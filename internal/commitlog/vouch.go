@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // dropContradicted removes producer snapshots at or below end that the batches contradict: they are of

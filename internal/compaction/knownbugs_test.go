@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // Reports about compaction, by Kafka's numbers (see knownbugs_test.go of package commitlog for

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // buildMap notes which record of each dirty key survives, from the first dirty offset on until

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // TestMetamorphic writes one history to logs that differ in segment size, codec, map size,

@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A source reads the batches of a segment in chunks, and checks them. What is in quarantine it

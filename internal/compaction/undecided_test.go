@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // wipe fills the batch at an offset of a log with zeros, and starts after a crash.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // An entry is what the map asks of a record.

@@ -1,7 +1,7 @@
 package coordinator
 
 import (
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // recordOverheadMax bounds what a record of the sizes we write takes beside its key and

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // load reads the partition's log into a new machine, then lets the shard take events.

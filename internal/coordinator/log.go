@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // A Log is what the runtime asks of the partitions below it. The broker implements it

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // Options say what a Runtime runs and over what.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // kindsOf are the faults that a kind of file can have.

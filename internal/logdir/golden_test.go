@@ -19,9 +19,9 @@ import (
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/golden"
 	"github.com/gregor-kafka/gregor/internal/logtest"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // BrokerConfig takes a manager's settings out of the broker's. FS, ClusterID, Logger, Now

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A controlRecord is a control record with its type.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // plainBatch is a batch of one record with a value of some size.

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // Bounds of a checkpoint's size and of the data batches in it.

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // entryOf returns a batch as raft's entry. In Data are, and in Extensions where raft has a use of its

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A stateMachine is the Image as raft's state machine. raft calls it from one goroutine, which only

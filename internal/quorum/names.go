@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // damagedSuffix ends the name of a checkpoint that the operator gave up. The other names are those of

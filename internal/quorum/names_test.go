@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 const logSuffix = string(segment.LogFile)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // DeleteRange implements raft.LogStore: it removes entries from the front, after a snapshot, or

@@ -6,8 +6,8 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/purgatory"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // A FetchRequest is what a fetch says about all its partitions.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // register registers brokers, unfenced. It returns the last one's epoch.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // What was counted for a topic stays in the sum of all when the topic is deleted.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // Options say what a Coordinator works with.

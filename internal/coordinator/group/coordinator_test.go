@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // An emptyLog begins empty and forgets what is appended.

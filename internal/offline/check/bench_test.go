@@ -10,7 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

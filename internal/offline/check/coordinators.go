@@ -3,8 +3,8 @@ package check
 import (
 	"encoding/binary"
 
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // coordinatorPartitions is how many partitions the topic of a coordinator has, 0 for another topic and

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/offline/files"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // An epochWalk holds the leader epochs of batches, which no checksum covers, against

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 
 	"github.com/gregor-kafka/gregor/internal/offline/files"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 // An indexWalk takes entries away as the walk passes the batches that they are for.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/gregor-kafka/gregor/internal/offline/files"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/offline/files"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A producerWalk replays what producers wrote and holds each snapshot of them that it comes past

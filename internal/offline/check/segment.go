@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/offline/files"
-	"github.com/gregor-kafka/gregor/record"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 // A recordVisitor sees the records of good batches.

@@ -11,8 +11,8 @@ import (
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/internal/offline/schema"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // A logDump shows the batches of one file.

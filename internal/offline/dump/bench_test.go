@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
-	"github.com/gregor-kafka/gregor/segment"
+	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
 func BenchmarkDump(b *testing.B) {

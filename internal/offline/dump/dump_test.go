@@ -12,7 +12,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/offline/check"
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
 	"github.com/gregor-kafka/gregor/internal/offline/schema"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/internal/offline/schema"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // batchJSON appends an object for each record of a batch. Those of a damaged one cannot be

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/segment"
 )
 
 const offsetsSuffix = "-offset-checkpoint"

@@ -2,7 +2,7 @@ package schema
 
 import (
 	"github.com/gregor-kafka/gregor/internal/offline/text"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // controlSchemas are the values of the control records of the metadata log, with the words

@@ -7,8 +7,8 @@ import (
 	"unicode"
 
 	"github.com/gregor-kafka/gregor/internal/offline/text"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
-	"github.com/gregor-kafka/gregor/record"
 )
 
 // A Decoder turns the keys and values of an internal topic into JSON.

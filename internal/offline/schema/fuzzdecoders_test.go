@@ -8,7 +8,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // Whatever a decoder makes of bytes is JSON.

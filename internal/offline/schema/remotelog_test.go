@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 func TestRemoteLogMetadataIsShownAsByKafka(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 

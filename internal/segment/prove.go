@@ -9,7 +9,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A prover walks over the batches of a file and believes none. A batch is good when its frame

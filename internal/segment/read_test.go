@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 func TestRead(t *testing.T) {

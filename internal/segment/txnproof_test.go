@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // provenLog is a segment with a transaction of each of some producers.

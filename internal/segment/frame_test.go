@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // rawBatch is the beginning of a batch of a format with a size, of which the rest does not matter.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // Check walks over everything: each batch with its checksum, that offsets increase and fit, and

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A TxnScan is what the headers of a segment say of transactions.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A frame is what the first bytes of a batch tell about it.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 // A BatchPosition says where a batch is in the .log file.

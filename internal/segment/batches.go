@@ -6,7 +6,7 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 const (

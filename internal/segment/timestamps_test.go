@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gregor-kafka/gregor/record"
+	"github.com/gregor-kafka/gregor/internal/record"
 )
 
 func TestTimeIndexSkipsEqualAndSmaller(t *testing.T) {
