@@ -222,7 +222,7 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 	b.logs.SetBrokerEpoch(epoch)
 	b.directories = &directoryReports{
 		controller: b.controller, broker: b.logs.NodeID(), epoch: epoch,
-		timeout: milliseconds(c.Long("log.dir.failure.timeout.ms")), fail: b.fail, logger: b.logger,
+		timeout: c.Milliseconds("log.dir.failure.timeout.ms"), fail: b.fail, logger: b.logger,
 	}
 	b.directories.start()
 	b.onStop("reports of directories", b.directories.close)
@@ -316,7 +316,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	server := wire.NewServer(wire.Config{
 		Handler:            handler,
 		MaxRequestSize:     c.Int("socket.request.max.bytes"),
-		IdleTimeout:        milliseconds(c.Long("connections.max.idle.ms")),
+		IdleTimeout:        c.Milliseconds("connections.max.idle.ms"),
 		SendBufferBytes:    socketBuffer(c, "socket.send.buffer.bytes"),
 		ReceiveBufferBytes: socketBuffer(c, "socket.receive.buffer.bytes"),
 		Logger:             b.logger,

@@ -9,8 +9,6 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
 // groupOptions are the group coordinator's, from the configuration at start.
 func (b *Broker) groupOptions() group.Options {
 	c := b.settings.now()
@@ -18,7 +16,7 @@ func (b *Broker) groupOptions() group.Options {
 		Config: groupConfig(c),
 		Log: &coordinatorLog{
 			replicas:   b.replicas,
-			timeout:    func() time.Duration { return milliseconds(b.settings.now().Long("offsets.commit.timeout.ms")) },
+			timeout:    func() time.Duration { return b.settings.now().Milliseconds("offsets.commit.timeout.ms") },
 			loadBuffer: func() int { return b.settings.now().Int("offsets.load.buffer.size") },
 			logger:     b.logger,
 		},
@@ -38,12 +36,12 @@ func (b *Broker) groupOptions() group.Options {
 
 func groupConfig(c *config.Broker) group.Config {
 	return group.Config{
-		MinSessionTimeout:     milliseconds(c.Long("group.min.session.timeout.ms")),
-		MaxSessionTimeout:     milliseconds(c.Long("group.max.session.timeout.ms")),
-		InitialRebalanceDelay: milliseconds(c.Long("group.initial.rebalance.delay.ms")),
+		MinSessionTimeout:     c.Milliseconds("group.min.session.timeout.ms"),
+		MaxSessionTimeout:     c.Milliseconds("group.max.session.timeout.ms"),
+		InitialRebalanceDelay: c.Milliseconds("group.initial.rebalance.delay.ms"),
 		MaxSize:               c.Int("group.max.size"),
 		OffsetMetadataMax:     c.Int("offset.metadata.max.bytes"),
 		OffsetsRetention:      time.Duration(c.Long("offsets.retention.minutes")) * time.Minute,
-		ExpiryInterval:        milliseconds(c.Long("offsets.retention.check.interval.ms")),
+		ExpiryInterval:        c.Milliseconds("offsets.retention.check.interval.ms"),
 	}
 }

@@ -2,10 +2,10 @@ package checkpoint
 
 import (
 	"fmt"
-	"hash/crc32"
 	"strconv"
 	"strings"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -38,8 +38,6 @@ const (
 var outcomes = [...]string{"UNDECIDED", "COMMIT", "ABORT"}
 
 func (o TransactionOutcome) String() string { return outcomes[o] }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ReadTransactions reads a TransactionsFile. A missing one has none.
 func ReadTransactions(fsys vfs.FS, path string) (list []LostTransaction, err error) {
@@ -74,7 +72,7 @@ func parseTransaction(fields [][]byte) (t LostTransaction, err error) {
 
 func (t LostTransaction) append(b []byte) []byte {
 	line := fmt.Appendf(nil, "%d %d %d %v", t.ProducerID, t.FirstOffset, t.EndOffset, t.Outcome)
-	return fmt.Appendf(b, "%s %08x\n", line, crc32.Checksum(line, castagnoli))
+	return fmt.Appendf(b, "%s %08x\n", line, crc32c.Checksum(line))
 }
 
 // WriteTransactions replaces a TransactionsFile.

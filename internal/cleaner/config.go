@@ -30,12 +30,8 @@ func BrokerConfig(b *config.Broker) Config {
 		BufferBytes:     b.Int("log.cleaner.io.buffer.size"),
 		MaxMessageBytes: b.Int("message.max.bytes"),
 		BytesPerSecond:  b.Double("log.cleaner.io.max.bytes.per.second"),
-		Backoff:         milliseconds(b.Long("log.cleaner.backoff.ms")),
+		Backoff:         b.Milliseconds("log.cleaner.backoff.ms"),
 	}
-}
-
-func milliseconds(ms int64) time.Duration {
-	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // threads is how many threads clean. A change of the number is refused beforehand if it is by

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"maps"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -32,8 +32,6 @@ const (
 	snapshotSizeMax    = 1 << 30
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // encode returns the contents of a snapshot of s, by producer id: the same state is the same file.
 func (s *ProducerState) encode() []byte {
 	b := make([]byte, snapshotHeaderSize, snapshotHeaderSize+len(s.producers)*snapshotEntrySize)
@@ -42,7 +40,7 @@ func (s *ProducerState) encode() []byte {
 	for _, id := range slices.Sorted(maps.Keys(s.producers)) {
 		b = s.producers[id].encode(b)
 	}
-	binary.BigEndian.PutUint32(b[2:], crc32.Checksum(b[6:], castagnoli))
+	binary.BigEndian.PutUint32(b[2:], crc32c.Checksum(b[6:]))
 	return b
 }
 
@@ -70,7 +68,7 @@ func decodeSnapshot(b []byte, end int64) (*ProducerState, error) {
 	if v := binary.BigEndian.Uint16(b); v != snapshotVersion {
 		return nil, fmt.Errorf("unknown snapshot version %d", v)
 	}
-	if got, want := crc32.Checksum(b[6:], castagnoli), binary.BigEndian.Uint32(b[2:]); got != want {
+	if got, want := crc32c.Checksum(b[6:]), binary.BigEndian.Uint32(b[2:]); got != want {
 		return nil, fmt.Errorf("crc %08x, want %08x", got, want)
 	}
 	n := int64(int32(binary.BigEndian.Uint32(b[6:])))

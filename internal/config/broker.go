@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"time"
 )
 
 // Source says where a value comes from, with the numbers that DescribeConfigs uses.
@@ -114,6 +116,20 @@ func (b *Broker) Int(name string) int {
 
 func (b *Broker) Long(name string) int64 {
 	return read(ScopeBroker, b.Get, name, parseLong, TypeInt, TypeShort, TypeLong)
+}
+
+// Never is the longest duration, 292 years.
+const Never = time.Duration(math.MaxInt64)
+
+// Milliseconds is a key in milliseconds as a duration. What a duration cannot hold, the largest number of
+// Kafka's keys among it, is Never.
+func (b *Broker) Milliseconds(name string) time.Duration {
+	const limit = int64(Never / time.Millisecond)
+	ms := b.Long(name)
+	if ms > limit {
+		return Never
+	}
+	return time.Duration(max(ms, -limit)) * time.Millisecond
 }
 
 func (b *Broker) Double(name string) float64 {

@@ -2,7 +2,9 @@ package config
 
 import (
 	"math"
+	"strings"
 	"testing"
+	"time"
 )
 
 // Each line as ConfigDef.parseType of Kafka 4.4.0 answers it.
@@ -70,4 +72,24 @@ func TestEveryDigitOfAScript(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a duration cannot hold is the longest there is, not one that has wrapped around.
+func TestMilliseconds(t *testing.T) {
+	f := func(ms string, want time.Duration) {
+		t.Helper()
+		b, _, err := Parse(strings.NewReader("connections.max.idle.ms="+ms+"\n"), "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Milliseconds("connections.max.idle.ms"); got != want {
+			t.Errorf("%s: got %v, want %v", ms, got, want)
+		}
+	}
+	f("600000", 10*time.Minute)
+	f("-1", -time.Millisecond)
+	f("9223372036854", 9223372036854*time.Millisecond)
+	f("9223372036855", Never)
+	f("9223372036854775807", Never)
+	f("-9223372036854775808", -9223372036854*time.Millisecond)
 }

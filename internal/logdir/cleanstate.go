@@ -3,12 +3,12 @@ package logdir
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io/fs"
 	"os"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -29,8 +29,6 @@ const (
 	cleanStateHeader  = len(cleanStateMagic) + 4 + 8
 	cleanStateSizeMax = 1 << 30
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type cleanStates map[topic.Partition]*commitlog.CleanState
 
@@ -109,7 +107,7 @@ func encodeCleanStates(states cleanStates, markerTime int64) []byte {
 func seal(b []byte, markerTime int64) {
 	copy(b, cleanStateMagic)
 	binary.BigEndian.PutUint64(b[8:], uint64(markerTime))
-	binary.BigEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
+	binary.BigEndian.PutUint32(b[4:], crc32c.Checksum(b[8:]))
 }
 
 var (
@@ -118,7 +116,7 @@ var (
 )
 
 func decodeCleanStates(b []byte, markerTime int64) (cleanStates, error) {
-	if len(b) < cleanStateHeader || string(b[:4]) != cleanStateMagic || crc32.Checksum(b[8:], castagnoli) != binary.BigEndian.Uint32(b[4:]) {
+	if len(b) < cleanStateHeader || string(b[:4]) != cleanStateMagic || crc32c.Checksum(b[8:]) != binary.BigEndian.Uint32(b[4:]) {
 		return nil, errBadCleanState
 	}
 	if int64(binary.BigEndian.Uint64(b[8:])) != markerTime {

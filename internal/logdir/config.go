@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -74,6 +75,7 @@ func DefaultConfig() Config {
 		NodeID:                 -1,
 		RecoveryThreads:        2,
 		RetentionInterval:      5 * time.Minute,
+		FlushInterval:          config.Never,
 		RecoveryPointInterval:  time.Minute,
 		LogStartInterval:       time.Minute,
 		HighWatermarkInterval:  5 * time.Second,

@@ -1,9 +1,7 @@
 package logdir
 
 import (
-	"math"
 	"slices"
-	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
@@ -13,7 +11,7 @@ import (
 // BrokerConfig takes a manager's settings out of the broker's. FS, ClusterID, Logger, Now
 // and OnDirFailure are left to the caller.
 func BrokerConfig(b *config.Broker) Config {
-	interval := func(key string) time.Duration { return milliseconds(b.Long(key)) }
+	interval := b.Milliseconds
 	return Config{
 		Dirs:                   b.LogDirs(),
 		Cordoned:               b.CordonedDirs(),
@@ -54,15 +52,6 @@ func nodeIDOf(b *config.Broker) int32 {
 		}
 	}
 	return -1
-}
-
-// milliseconds turns a setting into a duration. What a duration cannot hold, Kafka's "never"
-// among it, becomes 0, which is never.
-func milliseconds(ms int64) time.Duration {
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return 0
-	}
-	return time.Duration(ms) * time.Millisecond
 }
 
 // LogConfig takes the settings of a log out of its topic's.

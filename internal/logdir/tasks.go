@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/config"
 )
 
 // Start begins the background tasks, one goroutine each; they end with ctx or Close. Every
@@ -59,9 +60,9 @@ func (m *Manager) moverThreads() int {
 	return dirs
 }
 
-// every repeats step after the initial delay; an interval of zero is never.
+// every repeats step after the initial delay, unless the interval is zero or config.Never.
 func (m *Manager) every(ctx context.Context, interval time.Duration, step func(now time.Time)) {
-	if interval <= 0 {
+	if interval <= 0 || interval == config.Never {
 		return
 	}
 	m.background(func() {

@@ -4,12 +4,12 @@ package logtest
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -49,7 +49,7 @@ const (
 func Lying(b record.Batch, position int, value int32) record.Batch {
 	b = append(record.Batch(nil), b...)
 	binary.BigEndian.PutUint32(b[position:], uint32(value))
-	sealed := crc32.Checksum(b[CRCPosition+4:], crc32.MakeTable(crc32.Castagnoli))
+	sealed := crc32c.Checksum(b[CRCPosition+4:])
 	binary.BigEndian.PutUint32(b[CRCPosition:], sealed)
 	return b
 }

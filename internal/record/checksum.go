@@ -3,9 +3,9 @@ package record
 import (
 	"encoding/binary"
 	"hash/crc32"
-)
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	"github.com/gregor-kafka/gregor/internal/crc32c"
+)
 
 // Verify checks that b is one whole batch: frame, size and CRC. The error is a
 // *CorruptError. Nothing is allocated when b is good.
@@ -39,7 +39,7 @@ func (b Batch) checksum() uint32 {
 	if b.isMessage() {
 		return crc32.ChecksumIEEE(b[posMagic:])
 	}
-	return crc32.Checksum(b[posAttributes:], castagnoli)
+	return crc32c.Checksum(b[posAttributes:])
 }
 
 func (b Batch) setCRC() {

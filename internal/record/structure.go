@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
+
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 )
 
 // CheckRecords checks the structure of the records of a v2 batch, decompressed if need be to
@@ -43,7 +45,7 @@ func (v *Verification) More(b Batch) {
 }
 
 func (v *Verification) piece(b Batch) {
-	table, from := castagnoli, posAttributes
+	table, from := crc32c.Table, posAttributes
 	if b.isMessage() {
 		table, from = crc32.IEEETable, posMagic
 	}

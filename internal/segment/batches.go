@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"hash/crc32"
 	"io"
 	"iter"
 	"sync"
@@ -177,8 +176,6 @@ func (r *batchReader) readFull(b []byte, position int64) error {
 	}
 	return err
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // onlyWriter hides other methods from io.CopyBuffer, so that it uses its buffer.
 type onlyWriter struct{ io.Writer }

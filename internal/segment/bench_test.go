@@ -1,13 +1,13 @@
 package segment
 
 import (
-	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -137,7 +137,7 @@ func readAndSum(b *testing.B, s *Segment) {
 	defer f.release()
 	for at := int64(0); at < s.Size(); at += chunkSize {
 		n, _ := f.ReadAt(chunk, at)
-		sink += crc32.Checksum(chunk[:n], castagnoli)
+		sink += crc32c.Checksum(chunk[:n])
 	}
 }
 

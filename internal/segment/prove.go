@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/record"
 )
 
@@ -286,7 +287,7 @@ func (r *batchReader) checkSum(f frame) error {
 	if f.magic < 2 {
 		sum, skip = crc32.NewIEEE(), 16
 	} else {
-		sum, skip = crc32.New(castagnoli), 21
+		sum, skip = crc32c.New(), 21
 	}
 	body := io.NewSectionReader(r.file, f.position+skip, int64(f.size)-skip)
 	r.n = 0 // the chunk is used as a buffer

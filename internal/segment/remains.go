@@ -2,8 +2,8 @@ package segment
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/record"
 )
 
@@ -98,5 +98,5 @@ func mend(b record.Batch, d Damage) record.Batch {
 }
 
 func isWhole(b record.Batch, d Damage) bool {
-	return crc32.Checksum(b[21:], castagnoli) == b.CRC() && b.NextOffset() == d.End && b.Verify() == nil
+	return crc32c.Checksum(b[21:]) == b.CRC() && b.NextOffset() == d.End && b.Verify() == nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/cputime"
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/offline/offlinetest"
 	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -49,7 +50,7 @@ func readAndSum(t testing.TB, dir string) (size int64) {
 	sum, buf := uint32(0), make([]byte, 1<<20)
 	for {
 		n, err := f.ReadAt(buf, size)
-		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), buf[:n])
+		sum = crc32.Update(sum, crc32c.Table, buf[:n])
 		size += int64(n)
 		if err == io.EOF {
 			return size

@@ -3,8 +3,8 @@ package files
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -88,7 +88,5 @@ func Read(fsys vfs.FS, path string) ([]byte, error) {
 // RightCleanState reports whether the checksum of gregor-clean-state is right: it has "GCS1", then the
 // CRC-32C of what follows.
 func RightCleanState(data []byte) bool {
-	return len(data) >= 8 && string(data[:4]) == "GCS1" && crc32.Checksum(data[8:], castagnoli) == binary.BigEndian.Uint32(data[4:])
+	return len(data) >= 8 && string(data[:4]) == "GCS1" && crc32c.Checksum(data[8:]) == binary.BigEndian.Uint32(data[4:])
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)

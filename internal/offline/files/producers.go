@@ -3,7 +3,8 @@ package files
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 )
 
 // A ProducerEntry is what a .snapshot file says of one producer.
@@ -26,7 +27,7 @@ func DecodeProducers(b []byte) ([]ProducerEntry, error) {
 	if v := int16(binary.BigEndian.Uint16(b)); v != 1 {
 		return nil, fmt.Errorf("version %d, want 1", v)
 	}
-	if got, want := crc32.Checksum(b[6:], castagnoli), binary.BigEndian.Uint32(b[2:]); got != want {
+	if got, want := crc32c.Checksum(b[6:]), binary.BigEndian.Uint32(b[2:]); got != want {
 		return nil, fmt.Errorf("crc %08x, want %08x", got, want)
 	}
 	n := relative(b[6:])

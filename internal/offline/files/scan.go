@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -270,7 +271,7 @@ func (s *Scanner) verifyHuge(position int64, size int) (bad, err error) {
 	var sum hash.Hash32 = crc32.NewIEEE()
 	skip := 16
 	if head[16] == 2 {
-		sum, skip = crc32.New(castagnoli), 21
+		sum, skip = crc32c.New(), 21
 	}
 	want := binary.BigEndian.Uint32(head[skip-4:])
 	for from, end := position+int64(skip), position+int64(size); from < end; {

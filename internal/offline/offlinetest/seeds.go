@@ -2,10 +2,10 @@ package offlinetest
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"path/filepath"
 	"testing"
 
+	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/offline/files"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -57,6 +57,6 @@ func EncodeProducers(list ...files.ProducerEntry) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(e.CoordinatorEpoch))
 		b = binary.BigEndian.AppendUint64(b, uint64(e.TxnFirstOffset))
 	}
-	binary.BigEndian.PutUint32(b[2:], crc32.Checksum(b[6:], crc32.MakeTable(crc32.Castagnoli)))
+	binary.BigEndian.PutUint32(b[2:], crc32c.Checksum(b[6:]))
 	return b
 }
