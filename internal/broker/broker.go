@@ -121,8 +121,8 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
 	lc.FS, lc.Caches, lc.Random, lc.Logger = b.fs, b.caches, b.world.Random, b.logger
 	lc.OnDirFailure = b.dirFailed
-	lc.Exchange = func(p topic.Partition, exchange func() (*commitlog.Log, error)) error {
-		return b.replicas.Exchange(p, exchange)
+	lc.ReplaceLog = func(p topic.Partition, open func() (*commitlog.Log, error)) error {
+		return b.replicas.ReplaceLog(p, open)
 	}
 	lc.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) { b.directories.assigned(p, topicID, dirID) }
 	b.makeCleaner(c)

@@ -79,7 +79,7 @@ func (m *Manager) reopenAiling(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		err := m.cfg.Exchange(p, func() (*commitlog.Log, error) { return m.reopen(p) })
+		err := m.cfg.ReplaceLog(p, func() (*commitlog.Log, error) { return m.reopen(p) })
 		if err != nil {
 			m.logger.Error("log stays closed to changes, it is tried again", "partition", p, "err", err)
 			m.ailing.add(p)

@@ -58,10 +58,10 @@ type Config struct {
 	// manager, Close excepted.
 	OnDirFailure func(dir string, id uuid.UUID, err error)
 
-	// Exchange runs exchange while nothing is appended to a partition, and makes the log that
+	// ReplaceLog runs open while nothing is appended to a partition, and makes the log that
 	// it returns, if any, the partition's. Nil runs it only. It may hold locks under which the
 	// manager is called.
-	Exchange func(p topic.Partition, exchange func() (*commitlog.Log, error)) error
+	ReplaceLog func(p topic.Partition, open func() (*commitlog.Log, error)) error
 	// Cleaner compacts the logs. Nil is none; compacted logs are left alone then, by retention too.
 	Cleaner Cleaner
 
@@ -110,9 +110,9 @@ func (c *Config) complete() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Exchange == nil {
-		c.Exchange = func(_ topic.Partition, exchange func() (*commitlog.Log, error)) error {
-			_, err := exchange()
+	if c.ReplaceLog == nil {
+		c.ReplaceLog = func(_ topic.Partition, open func() (*commitlog.Log, error)) error {
+			_, err := open()
 			return err
 		}
 	}

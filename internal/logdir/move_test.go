@@ -213,10 +213,10 @@ func TestMoveWhileWritten(t *testing.T) {
 	moved := make(chan struct{})
 	c.OnMoved = func(topic.Partition, uuid.UUID, uuid.UUID) { close(moved) }
 	writing := make(chan struct{}, 1) // holds a token while somebody appends or exchanges
-	c.Exchange = func(_ topic.Partition, exchange func() (*commitlog.Log, error)) error {
+	c.ReplaceLog = func(_ topic.Partition, open func() (*commitlog.Log, error)) error {
 		writing <- struct{}{}
 		defer func() { <-writing }()
-		_, err := exchange()
+		_, err := open()
 		return err
 	}
 	m := mustLoad(t, c)

@@ -19,14 +19,14 @@ import (
 // A mover lets future logs follow their live ones, num.replica.alter.log.dirs.threads at a
 // time, each for a round of roundBytes.
 type mover struct {
-	keeper   keeper
-	places   *places
-	dirs     *directories
-	fs       vfs.FS
-	cleaner  Cleaner
-	logger   *slog.Logger
-	exchange func(p topic.Partition, exchange func() (*commitlog.Log, error)) error // Config.Exchange
-	onMoved  func(p topic.Partition, topicID, dirID uuid.UUID)                      // Config.OnMoved, or nil
+	keeper     keeper
+	places     *places
+	dirs       *directories
+	fs         vfs.FS
+	cleaner    Cleaner
+	logger     *slog.Logger
+	replaceLog func(p topic.Partition, open func() (*commitlog.Log, error)) error // Config.ReplaceLog
+	onMoved    func(p topic.Partition, topicID, dirID uuid.UUID)                  // Config.OnMoved, or nil
 
 	pace  throttle.Throttler // of all copies together
 	woken chan struct{}      // capacity 1: there may be something to copy
@@ -63,7 +63,7 @@ type keeper interface {
 
 func (v *mover) init(m *Manager) {
 	v.keeper, v.places, v.dirs = m, &m.places, &m.dirs
-	v.fs, v.cleaner, v.logger, v.exchange, v.onMoved = m.cfg.FS, m.cfg.Cleaner, m.logger, m.cfg.Exchange, m.cfg.OnMoved
+	v.fs, v.cleaner, v.logger, v.replaceLog, v.onMoved = m.cfg.FS, m.cfg.Cleaner, m.logger, m.cfg.ReplaceLog, m.cfg.OnMoved
 	v.woken = make(chan struct{}, 1)
 	v.mu.busy = make(map[topic.Partition]bool)
 }
@@ -162,7 +162,7 @@ func (v *mover) round(ctx context.Context, p topic.Partition) bool {
 // complete promotes the copy, with appends held back by who owns the partition.
 func (v *mover) complete(ctx context.Context, p topic.Partition) error {
 	var l *commitlog.Log
-	err := v.exchange(p, func() (*commitlog.Log, error) {
+	err := v.replaceLog(p, func() (*commitlog.Log, error) {
 		var err error
 		l, err = v.promote(p)
 		return l, err

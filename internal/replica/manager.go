@@ -205,15 +205,15 @@ func (m *Manager) partitionsAfter(c topicChange) (list, changed, gone []*Partiti
 	return list, changed, gone, errs
 }
 
-// Exchange is Partition.Exchange for a partition by its name. One that is not hosted runs
-// exchange only.
-func (m *Manager) Exchange(id topic.Partition, exchange func() (*commitlog.Log, error)) error {
+// ReplaceLog is Partition.ReplaceLog for a partition by its name. One that is not hosted runs
+// open only.
+func (m *Manager) ReplaceLog(id topic.Partition, open func() (*commitlog.Log, error)) error {
 	p, err := m.Partition(id)
 	if err != nil {
-		_, err = exchange()
+		_, err = open()
 		return err
 	}
-	return p.Exchange(exchange)
+	return p.ReplaceLog(open)
 }
 
 // Partitions calls f for each hosted partition, in no order.

@@ -265,12 +265,12 @@ func (p *Partition) enter(log *commitlog.Log, s *PartitionState) {
 	}
 }
 
-// Exchange runs exchange while nothing is appended, and makes the log that it returns, if
+// ReplaceLog runs open while nothing is appended, and makes the log that it returns, if
 // any, the partition's. Reads of the old one that have begun go on.
-func (p *Partition) Exchange(exchange func() (*commitlog.Log, error)) error {
+func (p *Partition) ReplaceLog(open func() (*commitlog.Log, error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	log, err := exchange()
+	log, err := open()
 	if log != nil {
 		p.enter(log, p.state.Load())
 		p.log.Store(log)

@@ -129,8 +129,8 @@ func TestLearnNothingNew(t *testing.T) {
 	}
 }
 
-// An exchange that gives no log leaves the one that there is; another one is led like it.
-func TestExchange(t *testing.T) {
+// A replacement that gives no log leaves the one that there is; another one is led like it.
+func TestReplaceLog(t *testing.T) {
 	b := newBench(t, nil)
 	one := []int32{testNode}
 	b.create("t", 1, testNode, one, one)
@@ -139,7 +139,7 @@ func TestExchange(t *testing.T) {
 	before, other := p.log.Load(), b.partition("u").log.Load()
 	f := func(give *commitlog.Log, fail error, want *commitlog.Log) {
 		t.Helper()
-		wantError(t, p.Exchange(func() (*commitlog.Log, error) { return give, fail }), fail)
+		wantError(t, p.ReplaceLog(func() (*commitlog.Log, error) { return give, fail }), fail)
 		if p.log.Load() != want {
 			t.Errorf("got another log than wanted")
 		}
