@@ -136,7 +136,7 @@ func (f *fetching) readBatch(log *commitlog.Log, p *replica.FetchPartition) bool
 	if p.MaxBytes <= 0 || p.Offset >= r.Read.Offsets.HighWatermark {
 		return false
 	}
-	if r.Read, r.Err = log.Read(p.Offset, p.MaxBytes, commitlog.ReadUncommitted, true); r.Err != nil {
+	if r.Read, r.Err = log.Read(p.Offset, p.MaxBytes, commitlog.ReadUncommitted, segment.WholeFirst); r.Err != nil {
 		return false
 	}
 	return r.Read.Slice.Size() > 0

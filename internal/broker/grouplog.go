@@ -117,7 +117,7 @@ func replayLog(ctx context.Context, log *commitlog.Log, sizeMax int, visit func(
 
 // readSet reads whole batches from an offset on into buf, which grows as needed.
 func readSet(log *commitlog.Log, at int64, sizeMax int, buf []byte) ([]byte, error) {
-	read, err := log.Read(at, sizeMax, commitlog.ReadUncommitted, true)
+	read, err := log.Read(at, sizeMax, commitlog.ReadUncommitted, segment.WholeFirst)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -229,7 +230,7 @@ func (r *PartitionReport) explainLimit(l *commitlog.Log, s *shape, a *assessment
 
 // timeAt returns the time of the batch that holds an offset; the zero time if it has gone.
 func timeAt(l *commitlog.Log, offset int64) (time.Time, error) {
-	read, err := l.Read(offset, 1, commitlog.ReadLogEnd, true)
+	read, err := l.Read(offset, 1, commitlog.ReadLogEnd, segment.WholeFirst)
 	if errors.Is(err, commitlog.ErrOffsetOutOfRange) {
 		return time.Time{}, nil
 	}

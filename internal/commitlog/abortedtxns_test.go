@@ -56,7 +56,7 @@ func abortedOf(t *testing.T, l *Log) (list []segment.AbortedTxn) {
 	t.Helper()
 	l.SetHighWatermark(l.Offsets().End)
 	for at := int64(0); at < l.Offsets().End; {
-		r, err := l.Read(at, 1<<20, ReadCommitted, true)
+		r, err := l.Read(at, 1<<20, ReadCommitted, segment.WholeFirst)
 		must(t, err)
 		for b := range record.Batches(contents(t, r)) {
 			at = b.NextOffset()

@@ -162,7 +162,7 @@ func (l *Log) isLost(b producerBatch) (bool, error) {
 		return false, nil
 	}
 	s := o.segments[i]
-	slice, err := s.Read(b.lastOffset, 1, s.Size(), true)
+	slice, err := s.Read(b.lastOffset, 1, s.Size(), segment.WholeFirst)
 	switch {
 	case errors.Is(err, record.ErrCorrupt):
 		return true, nil

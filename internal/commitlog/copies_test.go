@@ -76,7 +76,7 @@ func TestMisnamedSegmentIsSetAside(t *testing.T) {
 func unreadable(t *testing.T, l *Log) (n int) {
 	t.Helper()
 	for at := l.Offsets().LogStart; at < l.Offsets().End; at++ {
-		read, err := l.Read(at, 1, ReadLogEnd, true)
+		read, err := l.Read(at, 1, ReadLogEnd, segment.WholeFirst)
 		if err == nil {
 			read.Slice.Release()
 		} else if n++; !errors.Is(err, segment.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +197,7 @@ func TestContentTwice(t *testing.T) {
 	for end := int64(150); end < 153; end++ {
 		o.RecoveryPoint, o.HighWatermark = end, end
 		l := openLog(t, o)
-		read, err := l.Read(120, 1<<20, ReadLogEnd, true) // all of it is looked at
+		read, err := l.Read(120, 1<<20, ReadLogEnd, segment.WholeFirst) // all of it is looked at
 		must(t, err)
 		read.Slice.Release()
 		if n := unreadable(t, l); n > 0 || l.Offsets().End != end {

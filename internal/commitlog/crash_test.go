@@ -570,7 +570,7 @@ func (w *crashWorld) checkCommitted(got []record.Batch, logStart int64) {
 	want := committed(got, logStart, w.log.Offsets().LastStable)
 	var have []int64
 	for next := logStart; ; {
-		r, err := w.log.Read(next, 1+w.rng.IntN(600), ReadCommitted, true)
+		r, err := w.log.Read(next, 1+w.rng.IntN(600), ReadCommitted, segment.WholeFirst)
 		if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > next {
 			// Where offsets are lost, the marker may be one of them.
 			if i := slices.Index(want, corrupt.Offset); i >= 0 && errors.Is(err, errUndecided) && w.lossBehind(corrupt.Offset) {

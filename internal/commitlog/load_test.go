@@ -178,7 +178,7 @@ func TestMissingSegmentIsALoss(t *testing.T) {
 	wantOffsets(t, l, 0, 0, 0, 6)
 	l.SetHighWatermark(6)
 	for offset, lost := range []bool{false, false, true, true, false, false} {
-		r, err := l.Read(int64(offset), 1000, ReadUncommitted, true)
+		r, err := l.Read(int64(offset), 1000, ReadUncommitted, segment.WholeFirst)
 		r.Slice.Release()
 		if errors.Is(err, record.ErrCorrupt) != lost || !lost && err != nil {
 			t.Errorf("offset %d: got %v, want lost %v", offset, err, lost)
@@ -378,7 +378,7 @@ func TestKAFKA6264(t *testing.T) {
 	if got, _ := readAll(t, l, 0, ReadUncommitted); len(got) != len(offsets) {
 		t.Errorf("records %v", got)
 	}
-	r, err := l.Read(1<<33, 1000, ReadCommitted, true)
+	r, err := l.Read(1<<33, 1000, ReadCommitted, segment.WholeFirst)
 	must(t, err)
 	r.Slice.Release()
 	if len(r.Aborted) != 1 || r.Aborted[0].FirstOffset != 0 {

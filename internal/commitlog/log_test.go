@@ -50,7 +50,7 @@ func TestAppendAndRead(t *testing.T) {
 		}
 	}
 	for _, start := range []int64{-1, 6} {
-		if r, err := l.Read(start, 100, ReadUncommitted, true); !errors.Is(err, ErrOffsetOutOfRange) || r.Offsets == nil {
+		if r, err := l.Read(start, 100, ReadUncommitted, segment.WholeFirst); !errors.Is(err, ErrOffsetOutOfRange) || r.Offsets == nil {
 			t.Errorf("read at %d: %v", start, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestReadSizes(t *testing.T) {
 	size := len(set)
 	mustAppend(t, l, set)
 	mustAppend(t, l, spec{records: 3}.build(t))
-	f := func(start int64, maxBytes int, minOne bool, wantSize int, wantIncomplete bool) {
+	f := func(start int64, maxBytes int, minOne segment.FirstBatch, wantSize int, wantIncomplete bool) {
 		t.Helper()
 		r, err := l.Read(start, maxBytes, ReadUncommitted, minOne)
 		must(t, err)
@@ -193,14 +193,14 @@ func TestTransactionsInTheLog(t *testing.T) {
 	must(t, l.Roll())
 	mustMark(t, l, marker(2, 0, false, 0)) // 4
 	wantOffsets(t, l, 0, 5, 5, 5)
-	r, err := l.Read(0, 1<<20, ReadCommitted, true)
+	r, err := l.Read(0, 1<<20, ReadCommitted, segment.WholeFirst)
 	must(t, err)
 	r.Slice.Release()
 	want := []segment.AbortedTxn{{ProducerID: 1, FirstOffset: 0, LastOffset: 3, LastStableOffset: 1}}
 	if diff := cmp.Diff(want, r.Aborted); diff != "" {
 		t.Errorf("aborted (-want +got):\n%s", diff)
 	}
-	if r, err = l.Read(0, 1<<20, ReadUncommitted, true); err != nil || r.Aborted != nil {
+	if r, err = l.Read(0, 1<<20, ReadUncommitted, segment.WholeFirst); err != nil || r.Aborted != nil {
 		t.Errorf("read_uncommitted gets %v, %v", r.Aborted, err)
 	}
 	r.Slice.Release()
@@ -369,14 +369,14 @@ func TestRetention(t *testing.T) {
 			must(t, l.Roll())
 		}
 	}
-	r, err := l.Read(0, 1<<20, ReadUncommitted, true)
+	r, err := l.Read(0, 1<<20, ReadUncommitted, segment.WholeFirst)
 	must(t, err)
 	n, err := l.DeleteOldSegments(testTime.Add(2001 * time.Millisecond))
 	if err != nil || n != 2 {
 		t.Errorf("deleted %d, %v; want 2", n, err)
 	}
 	wantOffsets(t, l, 2, 4, 4, 4)
-	if _, err := l.Read(1, 100, ReadUncommitted, true); !errors.Is(err, ErrOffsetOutOfRange) {
+	if _, err := l.Read(1, 100, ReadUncommitted, segment.WholeFirst); !errors.Is(err, ErrOffsetOutOfRange) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := mem.Stat("/data/t-0/" + segment.Name(0, segment.LogFile, segment.DeletedSuffix)); err != nil {
@@ -539,7 +539,7 @@ func TestSetConfig(t *testing.T) {
 	if info.LogAppendTime != testTime.UnixMilli() {
 		t.Errorf("got %+v", info)
 	}
-	r, err := l.Read(1, 1<<20, ReadUncommitted, true)
+	r, err := l.Read(1, 1<<20, ReadUncommitted, segment.WholeFirst)
 	must(t, err)
 	if b := record.Batch(contents(t, r)); b.Codec() != record.Gzip || b.TimestampType() != record.LogAppendTime {
 		t.Errorf("stored with codec %v, %v", b.Codec(), b.TimestampType())

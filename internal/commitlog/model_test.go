@@ -223,7 +223,7 @@ func (m *model) startOver(t *rapid.T) {
 func (m *model) read(from int64) (got map[int64]string, ordered bool) {
 	got, ordered = map[int64]string{}, true
 	for next := from; ; {
-		r, err := m.log.Read(next, 400, ReadUncommitted, true)
+		r, err := m.log.Read(next, 400, ReadUncommitted, segment.WholeFirst)
 		if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > next {
 			next = corrupt.End // what a truncation into a batch took with it, or a gap
 			continue

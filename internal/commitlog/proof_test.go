@@ -185,7 +185,7 @@ func wantProof(t *testing.T, o Options, start, end int64, lost [2]int64) {
 		t.Errorf("log [%d,%d), want [%d,%d)", got.LogStart, got.End, start, end)
 	}
 	for offset := start; offset < end; offset++ {
-		r, err := l.Read(offset, 1000, ReadUncommitted, true)
+		r, err := l.Read(offset, 1000, ReadUncommitted, segment.WholeFirst)
 		isLost := offset >= lost[0] && offset < lost[1]
 		first := r.Slice.First().BaseOffset
 		r.Slice.Release()

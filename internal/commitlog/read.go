@@ -23,14 +23,14 @@ type ReadResult struct {
 
 // Read returns a slice of at most maxBytes that begins with the batch that holds start, or
 // with the next one if compaction left a hole, and ends before the isolation's limit.
-// minOne allows more than maxBytes for the first batch. The slice is empty at the limit
+// WholeFirst allows more than maxBytes for the first batch. The slice is empty at the limit
 // and beyond; outside the log the error matches ErrOffsetOutOfRange, and the result has
 // the Offsets all the same. Read takes no lock.
-func (l *Log) Read(start int64, maxBytes int, upTo Isolation, minOne bool) (r ReadResult, err error) {
+func (l *Log) Read(start int64, maxBytes int, upTo Isolation, first segment.FirstBatch) (r ReadResult, err error) {
 	for {
 		o := l.offsets.Load()
 		r.Offsets = o
-		err = l.read(&r, start, maxBytes, upTo, minOne)
+		err = l.read(&r, start, maxBytes, upTo, first)
 		if err == nil || l.offsets.Load() == o {
 			return r, err
 		}
@@ -39,7 +39,7 @@ func (l *Log) Read(start int64, maxBytes int, upTo Isolation, minOne bool) (r Re
 }
 
 // read fills in what r, which has Offsets and nothing else, does not have yet.
-func (l *Log) read(r *ReadResult, start int64, maxBytes int, upTo Isolation, minOne bool) error {
+func (l *Log) read(r *ReadResult, start int64, maxBytes int, upTo Isolation, first segment.FirstBatch) error {
 	o := r.Offsets
 	if start < o.LogStart || start > o.End {
 		return ErrOffsetOutOfRange
@@ -61,7 +61,7 @@ func (l *Log) read(r *ReadResult, start int64, maxBytes int, upTo Isolation, min
 			}
 			end = s.Size() // sealed: complete
 		}
-		r.Slice, err = s.Read(start, maxBytes, end, minOne)
+		r.Slice, err = s.Read(start, maxBytes, end, first)
 		if err == segment.ErrNotFound {
 			continue
 		}

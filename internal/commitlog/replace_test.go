@@ -95,7 +95,7 @@ func TestReplaceSegmentsReadersGoOn(t *testing.T) {
 		mustAppend(t, l, spec{tag: "a"}.build(t))
 		must(t, l.Roll())
 	}
-	r, err := l.Read(0, 1<<20, ReadUncommitted, true)
+	r, err := l.Read(0, 1<<20, ReadUncommitted, segment.WholeFirst)
 	must(t, err)
 	v := l.CleanView()
 	old := v.Segments[:2]

@@ -36,7 +36,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	l.files.Lock()
 	defer l.files.Unlock()
 	// Damage in front of the new end has to be known: bytes that tell of it may go.
-	if r, err := l.Read(offset-1, 1, ReadLogEnd, true); err == nil {
+	if r, err := l.Read(offset-1, 1, ReadLogEnd, segment.WholeFirst); err == nil {
 		r.Slice.Release()
 	}
 	l.mu.Lock()

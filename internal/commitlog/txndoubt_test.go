@@ -84,7 +84,7 @@ func committedReader(t *testing.T, l *Log) (values []string, corrupt []int64) {
 func committedFrom(t *testing.T, l *Log, at int64) (values []string, corrupt []int64) {
 	t.Helper()
 	for {
-		r, err := l.Read(at, 1<<20, ReadCommitted, true)
+		r, err := l.Read(at, 1<<20, ReadCommitted, segment.WholeFirst)
 		if c, ok := errors.AsType[*segment.CorruptError](err); ok && c.End > at {
 			for ; at < c.End; at++ {
 				corrupt = append(corrupt, at)

@@ -71,7 +71,7 @@ func TestCleanLeavesDamage(t *testing.T) {
 		if got := join(consume(t, g.log, 4, commitlog.ReadCommitted)); got != "8:z=1 9:b 10:a 11:d=3" {
 			t.Errorf("%s: behind the damage %s", when, got)
 		}
-		r, err := g.log.Read(0, 1<<20, commitlog.ReadCommitted, true)
+		r, err := g.log.Read(0, 1<<20, commitlog.ReadCommitted, segment.WholeFirst)
 		must(t, err)
 		r.Slice.Release()
 		if len(r.Aborted) != 1 || r.Aborted[0].FirstOffset != 2 {

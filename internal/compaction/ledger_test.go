@@ -218,7 +218,7 @@ func (s seen) String() string {
 func consume(t tester, l *commitlog.Log, from int64, isolation commitlog.Isolation) (list []seen) {
 	t.Helper()
 	for next := from; ; {
-		r, err := l.Read(next, 1<<20, isolation, true)
+		r, err := l.Read(next, 1<<20, isolation, segment.WholeFirst)
 		must(t, err)
 		b := make([]byte, r.Slice.Size())
 		if len(b) == 0 {

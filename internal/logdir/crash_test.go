@@ -272,7 +272,7 @@ func (w *world) checkRecords(l *commitlog.Log, want *crashLog) {
 	o := l.Offsets()
 	next := o.LogStart
 	for next < o.End {
-		r, err := l.Read(next, 1, commitlog.ReadLogEnd, true)
+		r, err := l.Read(next, 1, commitlog.ReadLogEnd, segment.WholeFirst)
 		if corrupt, ok := errors.AsType[*segment.CorruptError](err); ok && corrupt.End > next && (want.lost[next] || next >= want.flushed) {
 			for ; next < corrupt.End; next++ { // in front of what a crash has left
 				want.lost[next] = true

@@ -153,7 +153,7 @@ func wantQuarantine(t testing.TB, l *commitlog.Log, want []golden.Record) {
 	if end := l.Offsets().End; end != 382 {
 		t.Errorf("%v: got end %d, want 382", l.Partition(), end)
 	}
-	if _, err := l.Read(379, 10_000, commitlog.ReadUncommitted, true); !errors.Is(err, segment.ErrCorrupt) {
+	if _, err := l.Read(379, 10_000, commitlog.ReadUncommitted, segment.WholeFirst); !errors.Is(err, segment.ErrCorrupt) {
 		t.Errorf("%v: got %v, want damage at 379", l.Partition(), err)
 	}
 	list, end := consumeTo(t, l, 0, 379, commitlog.ReadUncommitted)
@@ -191,7 +191,7 @@ func consume(t testing.TB, l *commitlog.Log, from int64, isolation commitlog.Iso
 func consumeTo(t testing.TB, l *commitlog.Log, from, to int64, isolation commitlog.Isolation) (list []golden.Record, end int64) {
 	t.Helper()
 	for from < to {
-		r, err := l.Read(from, 10_000, isolation, true)
+		r, err := l.Read(from, 10_000, isolation, segment.WholeFirst)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func firstAtOrAfter(t testing.TB, l *commitlog.Log, timestamp int64) golden.Answ
 	t.Helper()
 	o := l.Offsets()
 	for from := o.LogStart; from < o.End; {
-		r, err := l.Read(from, 10_000, commitlog.ReadLogEnd, true)
+		r, err := l.Read(from, 10_000, commitlog.ReadLogEnd, segment.WholeFirst)
 		if err != nil {
 			t.Fatal(err)
 		}

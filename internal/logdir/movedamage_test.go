@@ -232,7 +232,7 @@ func viewOf(t *testing.T, l *commitlog.Log) []string {
 func readersView(t *testing.T, l *commitlog.Log, isolation commitlog.Isolation) (list []string) {
 	t.Helper()
 	for at := l.Offsets().LogStart; ; {
-		r, err := l.Read(at, 1, isolation, true)
+		r, err := l.Read(at, 1, isolation, segment.WholeFirst)
 		if c, ok := errors.AsType[*segment.CorruptError](err); ok && c.End > at {
 			for ; at < c.End; at++ {
 				list = append(list, fmt.Sprintf("%v %d: corrupt", isolation, at))

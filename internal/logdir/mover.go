@@ -10,6 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -208,7 +209,7 @@ func copyLog(ctx context.Context, from, to *commitlog.Log, limit int, step stepp
 // copySome appends what follows the end of the copy, readBytes or a batch that is larger, or what is
 // in quarantine there. It returns buf, grown if need be.
 func copySome(from, to *commitlog.Log, buf []byte) (int, []byte, error) {
-	r, err := from.Read(to.Offsets().End, min(readBytes, to.Config().SegmentBytes), commitlog.ReadLogEnd, true)
+	r, err := from.Read(to.Offsets().End, min(readBytes, to.Config().SegmentBytes), commitlog.ReadLogEnd, segment.WholeFirst)
 	defer r.Slice.Release()
 	size := r.Slice.Size()
 	if err == nil && size > 0 {

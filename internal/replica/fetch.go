@@ -175,7 +175,7 @@ func read(req *FetchRequest, parts []*FetchPartition, first bool) (bytes int, an
 		if p.partition == nil {
 			p.Result.Err = p.unresolved
 		} else {
-			p.partition.fetch(p, req, min(max(p.MaxBytes, 0), max(left, 0)), bytes == 0)
+			p.partition.fetch(p, req, min(max(p.MaxBytes, 0), max(left, 0)), segment.FirstBatch(bytes == 0))
 			if first && req.Follower != nil {
 				p.note(*req.Follower)
 			}
@@ -215,7 +215,7 @@ func (s *PartitionState) checkFetch(req *FetchRequest, epoch int32) error {
 }
 
 // fetch reads one partition into f.Result.
-func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, minOne bool) {
+func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, first segment.FirstBatch) {
 	r := &f.Result
 	log, s, err := p.hosted()
 	if err == nil {
@@ -228,7 +228,7 @@ func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, mi
 		r.Err = err
 		return
 	}
-	r.Read, r.Err = log.Read(f.Offset, maxBytes, req.Isolation, minOne)
+	r.Read, r.Err = log.Read(f.Offset, maxBytes, req.Isolation, first)
 	if r.Read.Slice.FirstBatchIncomplete() {
 		// A piece of a batch is of no use to anybody: the next fetch has it first.
 		r.Read.Slice.Release()

@@ -70,7 +70,7 @@ func BenchmarkRead(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	b.ReportAllocs()
 	for b.Loop() {
-		sl, err := s.Read(rng.Int64N(benchRecords), 1<<20, s.Size(), true)
+		sl, err := s.Read(rng.Int64N(benchRecords), 1<<20, s.Size(), WholeFirst)
 		must(b, err)
 		sl.Release()
 	}

@@ -48,7 +48,7 @@ func TestManySlicesHoldFewDescriptors(t *testing.T) {
 		s := create(t, m, i*10, cfg)
 		fill(t, s, 10)
 		segments = append(segments, s)
-		sl, err := s.Read(s.base, 1<<20, s.Size(), false)
+		sl, err := s.Read(s.base, 1<<20, s.Size(), CutFirst)
 		must(t, err)
 		slices = append(slices, sl)
 		if n := cfg.Files.Open(); n > 3*2 {
@@ -69,7 +69,7 @@ func TestManySlicesHoldFewDescriptors(t *testing.T) {
 	gone, err := Create(m, testDir, 1000, cfg, time.UnixMilli(t0))
 	must(t, err)
 	fill(t, gone, 10)
-	sl, err := gone.Read(1000, 1<<20, gone.Size(), false)
+	sl, err := gone.Read(1000, 1<<20, gone.Size(), CutFirst)
 	must(t, err)
 	must(t, gone.Remove())
 	if _, err := sl.ReadAt(make([]byte, 1), 0); err == nil {

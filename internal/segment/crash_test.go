@@ -259,7 +259,7 @@ func TestReadBesideAppend(t *testing.T) {
 }
 
 func readOne(s *Segment, offset int64) error {
-	sl, err := s.Read(offset, 500, s.Size(), true)
+	sl, err := s.Read(offset, 500, s.Size(), WholeFirst)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}
 		f("Read", func() {
-			sl, err := s.Read(rng.Int64N(2000), 1<<20, end, true)
+			sl, err := s.Read(rng.Int64N(2000), 1<<20, end, WholeFirst)
 			if err != nil {
 				t.Error(err)
 			}

@@ -95,7 +95,7 @@ func lookUpHostile(t *testing.T, s *Segment, target int64) {
 	if ok && (got.Position < 0 || got.Position+int64(got.Size) > s.Size()) {
 		t.Fatalf("Translate: %+v of %d bytes", got, s.Size())
 	}
-	sl, err := s.Read(target, 1000, s.Size(), true)
+	sl, err := s.Read(target, 1000, s.Size(), WholeFirst)
 	allow(err)
 	if err == nil {
 		if _, err := sl.ReadAt(make([]byte, sl.Size()), 0); sl.Size() > 0 && err != nil {

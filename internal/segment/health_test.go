@@ -207,7 +207,7 @@ func TestReadsProveOnce(t *testing.T) {
 	s, _, at := doubted(t)
 	read := func(offset int64, size int) *doubt {
 		t.Helper()
-		sl, err := s.Read(offset, size, s.Size(), true)
+		sl, err := s.Read(offset, size, s.Size(), WholeFirst)
 		must(t, err)
 		sl.Release()
 		return s.health.doubt.Load()

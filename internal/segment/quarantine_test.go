@@ -19,7 +19,7 @@ func offsetsOf(t *testing.T, s *Segment, end int64) (served map[int64]bool, refu
 	t.Helper()
 	served = map[int64]bool{}
 	for next := s.BaseOffset(); next < end; {
-		sl, err := s.Read(next, 1000, s.Size(), true)
+		sl, err := s.Read(next, 1000, s.Size(), WholeFirst)
 		if err == ErrNotFound {
 			return served, refused
 		}
@@ -299,7 +299,7 @@ func TestGuardedReadDoesNotAllocate(t *testing.T) {
 	must(t, err)
 	s.Guard(2000)
 	read := func() {
-		sl, err := s.Read(1000, 4096, math.MaxInt64, true)
+		sl, err := s.Read(1000, 4096, math.MaxInt64, WholeFirst)
 		must(t, err)
 		sl.Release()
 	}

@@ -87,11 +87,20 @@ func (sl Slice) Release() {
 	}
 }
 
+// A FirstBatch says what becomes of the first batch of a read if it is larger than all that was asked for.
+type FirstBatch bool
+
+// Kafka's minOneMessage is WholeFirst.
+const (
+	CutFirst   FirstBatch = false
+	WholeFirst FirstBatch = true
+)
+
 // Read returns the batches from the one that has start on, or the first one behind it: at most
-// maxBytes bytes, or the whole first batch if minOne is set and it is larger, and nothing from
+// maxBytes bytes, or the whole first batch with WholeFirst, and nothing from
 // maxPosition on. The error is ErrNotFound when all batches are below start. The slice may be
 // empty; it is to be released even then. Read does not allocate.
-func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool) (Slice, error) {
+func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, first FirstBatch) (Slice, error) {
 	if maxBytes < 0 {
 		return Slice{}, fmt.Errorf("segment: read of %d bytes", maxBytes)
 	}
@@ -117,7 +126,7 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, minOne bool
 	}
 	maxPosition = s.health.before(fr.position, maxPosition)
 	size := maxBytes
-	if minOne {
+	if first == WholeFirst {
 		size = max(size, fr.size)
 	}
 	size = int(max(0, min(int64(size), maxPosition-fr.position)))

@@ -13,7 +13,7 @@ func TestRead(t *testing.T) {
 	s := create(t, newFS(t), 100, smallConfig())
 	fill(t, s, 60)
 	size := int(s.Size() / 30)
-	f := func(start int64, maxBytes int, maxPosition int64, minOne bool, position, want int, incomplete bool) {
+	f := func(start int64, maxBytes int, maxPosition int64, minOne FirstBatch, position, want int, incomplete bool) {
 		t.Helper()
 		sl, err := s.Read(start, maxBytes, maxPosition, minOne)
 		if err != nil {
@@ -45,10 +45,10 @@ func TestRead(t *testing.T) {
 	f(105, 1<<20, int64(3*size), true, 2*size, size, false)
 	f(120, 1<<20, int64(3*size), true, 10*size, 0, true)
 	f(0, 1, end, true, 0, size, false)
-	if _, err := s.Read(160, 10, end, true); err != ErrNotFound {
+	if _, err := s.Read(160, 10, end, WholeFirst); err != ErrNotFound {
 		t.Errorf("Read at the end: got %v, want ErrNotFound", err)
 	}
-	if _, err := s.Read(100, -1, end, true); err == nil {
+	if _, err := s.Read(100, -1, end, WholeFirst); err == nil {
 		t.Error("Read of -1 bytes: no error")
 	}
 }
@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 func TestSliceBounds(t *testing.T) {
 	s := create(t, newFS(t), 0, smallConfig())
 	fill(t, s, 4)
-	sl, err := s.Read(0, 20, s.Size(), false)
+	sl, err := s.Read(0, 20, s.Size(), CutFirst)
 	must(t, err)
 	defer sl.Release()
 	b := make([]byte, 10)

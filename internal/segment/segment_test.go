@@ -142,7 +142,7 @@ func TestSlicesOutliveTheirFile(t *testing.T) {
 			s, err := Create(fsys.fs, fsys.dir, 0, cfg, time.Now())
 			must(t, err)
 			fill(t, s, 10)
-			sl, err := s.Read(4, 1<<20, s.Size(), true)
+			sl, err := s.Read(4, 1<<20, s.Size(), WholeFirst)
 			must(t, err)
 			want := make([]byte, sl.Size())
 			_, err = sl.ReadAt(want, 0)
@@ -169,7 +169,7 @@ func TestSlicesOutliveTheirFile(t *testing.T) {
 			must(t, s.Remove())
 			must(t, s.Remove())
 			same("removal")
-			if _, err := s.Read(0, 1, 1, true); !errors.Is(err, fs.ErrClosed) {
+			if _, err := s.Read(0, 1, 1, WholeFirst); !errors.Is(err, fs.ErrClosed) {
 				t.Errorf("Read after Remove: got %v, want ErrClosed", err)
 			}
 			sl.Release()
