@@ -24,10 +24,10 @@ import (
 // AdminUtils.ADMIN_CLIENT_ID).
 const adminClientID = "__admin_client"
 
-// A producing is the work on one Produce request. The answer is written while the request
+// A produceWork is the work on one Produce request. The answer is written while the request
 // is read: the error code and the offsets of a partition that has to wait are changed
 // afterwards, at their place. It is pooled.
-type producing struct {
+type produceWork struct {
 	s        *Server
 	listener string
 	received metrics.Stopwatch
@@ -65,10 +65,10 @@ type produceWait struct {
 	required int64 // the high watermark has to be here; 0: no matter
 }
 
-var producings = sync.Pool{New: func() any { return new(producing) }}
+var producePool = sync.Pool{New: func() any { return new(produceWork) }}
 
 func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error {
-	p := producings.Get().(*producing)
+	p := producePool.Get().(*produceWork)
 	p.s, p.version, p.flexible, p.listener = s, r.Version, r.Flexible(), r.Listener
 	p.internal, p.received = r.ClientID == adminClientID, r.Received
 	body, err := p.check(r.Body)
@@ -99,15 +99,15 @@ func (s *Server) produce(_ context.Context, r *Request, w *wire.Response) error 
 	return nil
 }
 
-func (p *producing) release() {
+func (p *produceWork) release() {
 	clear(p.waits)
-	*p = producing{twice: p.twice.emptied(), leader: p.leader[:0], waits: p.waits[:0]}
-	producings.Put(p)
+	*p = produceWork{twice: p.twice.emptied(), leader: p.leader[:0], waits: p.waits[:0]}
+	producePool.Put(p)
 }
 
 // check looks at a body from its first byte to its last, so that nothing of a broken request is
 // appended, and returns one that has no partition twice.
-func (p *producing) check(body []byte) ([]byte, error) {
+func (p *produceWork) check(body []byte) ([]byte, error) {
 	switch {
 	case !p.valid(body):
 		return nil, errMalformed
@@ -120,7 +120,7 @@ func (p *producing) check(body []byte) ([]byte, error) {
 }
 
 // valid reports whether a body is a Produce request, and notes its partitions.
-func (p *producing) valid(body []byte) bool {
+func (p *produceWork) valid(body []byte) bool {
 	d := wire.NewDecoder(body)
 	if p.version >= 3 {
 		d.String(p.flexible)
@@ -139,7 +139,7 @@ func (p *producing) valid(body []byte) bool {
 	return !d.Bad() && d.Len() == 0
 }
 
-func (p *producing) validTopic(d *wire.Decoder) {
+func (p *produceWork) validTopic(d *wire.Decoder) {
 	if p.version >= 13 {
 		p.twice.inTopic(d.Take(16), uuid.UUID{})
 	} else {
@@ -161,7 +161,7 @@ func (p *producing) validTopic(d *wire.Decoder) {
 }
 
 // run reads a valid request, appends, and writes the answer.
-func (p *producing) run(d *wire.Decoder, w *wire.Response) {
+func (p *produceWork) run(d *wire.Decoder, w *wire.Response) {
 	if p.version >= 3 {
 		p.named = d.String(p.flexible) != nil
 	}
@@ -196,7 +196,7 @@ func (p *producing) run(d *wire.Decoder, w *wire.Response) {
 	}
 }
 
-func (p *producing) readTopic(d *wire.Decoder) {
+func (p *produceWork) readTopic(d *wire.Decoder) {
 	t := &p.topic
 	if p.version >= 13 {
 		t.name, t.id = nil, uuid.UUID(d.Take(16))
@@ -207,7 +207,7 @@ func (p *producing) readTopic(d *wire.Decoder) {
 	t.hosted = p.s.Replicas.Topic(t.name)
 }
 
-func (t *produceTopic) appendTo(b []byte, p *producing) []byte {
+func (t *produceTopic) appendTo(b []byte, p *produceWork) []byte {
 	if p.version >= 13 {
 		return append(b, t.id[:]...)
 	}
@@ -215,7 +215,7 @@ func (t *produceTopic) appendTo(b []byte, p *producing) []byte {
 }
 
 // readSet reads the number of a partition and its record set.
-func (p *producing) readSet(d *wire.Decoder) (i int32, set []byte) {
+func (p *produceWork) readSet(d *wire.Decoder) (i int32, set []byte) {
 	i, set = d.Int32(), d.Bytes(p.flexible)
 	if p.flexible {
 		d.SkipTags()
@@ -224,7 +224,7 @@ func (p *producing) readSet(d *wire.Decoder) (i int32, set []byte) {
 }
 
 // partition appends one record set and writes the partition's part of the answer.
-func (p *producing) partition(i int32, set []byte, w *wire.Response) {
+func (p *produceWork) partition(i int32, set []byte, w *wire.Response) {
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(i))
 	mark := w.Mark()
 	info, replicated, err := p.appendOnce(i, set)
@@ -257,7 +257,7 @@ func (p *producing) partition(i int32, set []byte, w *wire.Response) {
 }
 
 // maybeWait notes what the acknowledgement of an append has to wait for.
-func (p *producing) maybeWait(mark int, partition *replica.Partition, info commitlog.AppendInfo) {
+func (p *produceWork) maybeWait(mark int, partition *replica.Partition, info commitlog.AppendInfo) {
 	wait := produceWait{mark: mark, p: partition}
 	if p.acks != 0 {
 		wait.flushTo = info.FlushTo
@@ -273,7 +273,7 @@ func (p *producing) maybeWait(mark int, partition *replica.Partition, info commi
 }
 
 // appendOnce appends a record set, unless that was done ahead.
-func (p *producing) appendOnce(i int32, set []byte) (commitlog.AppendInfo, *replica.Partition, error) {
+func (p *produceWork) appendOnce(i int32, set []byte) (commitlog.AppendInfo, *replica.Partition, error) {
 	if p.place < len(p.ahead) && p.ahead[p.place].done {
 		r := &p.ahead[p.place]
 		return r.info, r.partition, r.err
@@ -282,7 +282,7 @@ func (p *producing) appendOnce(i int32, set []byte) (commitlog.AppendInfo, *repl
 }
 
 // append appends a record set, if the time of the request allows; the first one always.
-func (p *producing) append(t *produceTopic, i int32, set []byte, first bool) (info commitlog.AppendInfo, partition *replica.Partition, err error) {
+func (p *produceWork) append(t *produceTopic, i int32, set []byte, first bool) (info commitlog.AppendInfo, partition *replica.Partition, err error) {
 	if p.acks < -1 || p.acks > 1 {
 		return info, nil, kerr.InvalidRequiredAcks
 	}
@@ -307,11 +307,11 @@ func (p *producing) append(t *produceTopic, i int32, set []byte, first bool) (in
 
 // isLate reports whether the client does not wait for the answer any more. Kafka appends all the
 // same; but then the client sends again what is not acknowledged, and the next request is late as well.
-func (p *producing) isLate() bool {
+func (p *produceWork) isLate() bool {
 	return p.timeout > 0 && p.acks != 0 && p.received.Elapsed() > p.timeout
 }
 
-func (p *producing) find(t *produceTopic, i int32) (*replica.Partition, error) {
+func (p *produceWork) find(t *produceTopic, i int32) (*replica.Partition, error) {
 	if t.hosted != nil {
 		if partition := t.hosted.Partition(i); partition != nil {
 			return partition, nil
@@ -337,7 +337,7 @@ var (
 
 // checkSet looks at what a record set must be for the version of the request. The rest is
 // the log's business.
-func (p *producing) checkSet(set []byte, partition *replica.Partition) error {
+func (p *produceWork) checkSet(set []byte, partition *replica.Partition) error {
 	if len(set) == 0 {
 		return errNoBatch
 	}
@@ -372,7 +372,7 @@ func formatOf(p *replica.Partition) int8 {
 
 // code is code for a partition of this request: clients before version 4 do not know
 // KAFKA_STORAGE_ERROR.
-func (p *producing) code(err error) int16 {
+func (p *produceWork) code(err error) int16 {
 	c := code(err)
 	if c == kerr.KafkaStorageError.Code && p.version <= 3 {
 		return kerr.NotLeaderForPartition.Code
@@ -381,7 +381,7 @@ func (p *producing) code(err error) int16 {
 }
 
 // writeError writes the part of a partition that failed, from the error code on.
-func (p *producing) writeError(w *wire.Response, i int32, err error) {
+func (p *produceWork) writeError(w *wire.Response, i int32, err error) {
 	c := p.code(err)
 	p.stats().countError(c)
 	w.Buf = binary.BigEndian.AppendUint16(w.Buf, uint16(c))
@@ -393,7 +393,7 @@ func (p *producing) writeError(w *wire.Response, i int32, err error) {
 		w.Buf = binary.BigEndian.AppendUint64(w.Buf, 1<<64-1) // log start
 	}
 	if p.version >= 8 {
-		p.writeBlame(w, err)
+		p.writeRecordErrors(w, err)
 	}
 	switch {
 	case !p.flexible:
@@ -404,7 +404,7 @@ func (p *producing) writeError(w *wire.Response, i int32, err error) {
 	}
 }
 
-func (p *producing) stats() *requestStats { return p.s.apis[kmsg.Produce].stats }
+func (p *produceWork) stats() *requestStats { return p.s.apis[kmsg.Produce].stats }
 
 // countProduced counts what became of the record set of one partition.
 func countProduced(stats *replica.TopicStats, size int, info commitlog.AppendInfo, err error) {
@@ -428,8 +428,8 @@ func countProduced(stats *replica.TopicStats, size int, info commitlog.AppendInf
 	}
 }
 
-// writeBlame writes which records are wrong, and the message.
-func (p *producing) writeBlame(w *wire.Response, err error) {
+// writeRecordErrors writes which records are wrong, and the message.
+func (p *produceWork) writeRecordErrors(w *wire.Response, err error) {
 	var records []record.RecordError
 	var invalid *record.InvalidRecordError
 	if errors.As(err, &invalid) {
@@ -447,7 +447,7 @@ func (p *producing) writeBlame(w *wire.Response, err error) {
 }
 
 // writeLeader writes the tags of a partition that another broker leads.
-func (p *producing) writeLeader(w *wire.Response, i int32) {
+func (p *produceWork) writeLeader(w *wire.Response, i int32) {
 	leader, epoch := p.s.leaderOf(p.topic.name, p.topic.id, i)
 	if leader < 0 {
 		w.Buf = append(w.Buf, 0)
@@ -458,12 +458,9 @@ func (p *producing) writeLeader(w *wire.Response, i int32) {
 	w.Buf = appendLeaderTag(w.Buf, 0, leader, epoch)
 }
 
-// Ready reports whether all records are where the acknowledgement wants them.
-func (p *producing) Ready() bool { return false }
-
 // Finish waits for the disk and for other replicas, and changes the answer of partitions
 // for which that failed. The records stay in the log in every case.
-func (p *producing) Finish(ctx context.Context, w *wire.Response) error {
+func (p *produceWork) Finish(ctx context.Context, w *wire.Response) error {
 	defer p.release()
 	deadline := p.s.Now().Add(p.timeout)
 	for i := range p.waits {

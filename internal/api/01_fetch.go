@@ -22,9 +22,9 @@ const (
 	fetchPooledMax     = 4096
 )
 
-// A fetching is the work on one Fetch request. What it holds are views of the request, or
+// A fetchWork is the work on one Fetch request. What it holds are views of the request, or
 // belongs to the session. It is pooled.
-type fetching struct {
+type fetchWork struct {
 	s        *Server
 	version  int16
 	flexible bool
@@ -59,10 +59,10 @@ func (o *fetchOutput) Flush() error {
 	return o.w.Flush()
 }
 
-var fetchings = sync.Pool{New: func() any { return new(fetching) }}
+var fetchPool = sync.Pool{New: func() any { return new(fetchWork) }}
 
 func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error {
-	f := fetchings.Get().(*fetching)
+	f := fetchPool.Get().(*fetchWork)
 	defer f.release()
 	f.s, f.version, f.flexible, f.listener = s, r.Version, r.Flexible(), r.Listener
 	f.output = fetchOutput{r, w}
@@ -86,14 +86,14 @@ func (s *Server) fetch(ctx context.Context, r *Request, w *wire.Response) error 
 	return nil
 }
 
-func (f *fetching) fetch(ctx context.Context) error {
+func (f *fetchWork) fetch(ctx context.Context) error {
 	if f.version < 4 {
 		return f.fetchOld(ctx)
 	}
 	return f.s.Replicas.Fetch(ctx, &f.req, f.refs)
 }
 
-func (f *fetching) release() {
+func (f *fetchWork) release() {
 	if cap(f.parts) > fetchPooledMax || cap(f.refs) > fetchPooledMax {
 		return
 	}
@@ -102,14 +102,14 @@ func (f *fetching) release() {
 	clear(f.answered)
 	clear(f.old)
 	f.req.Reset()
-	*f = fetching{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], twice: f.twice.emptied(),
+	*f = fetchWork{parts: f.parts[:0], refs: f.refs[:0], answered: f.answered[:0], twice: f.twice.emptied(),
 		leaders: f.leaders[:0], old: f.old[:0], req: f.req}
-	fetchings.Put(f)
+	fetchPool.Put(f)
 }
 
 // read takes the request apart, and reports whether it is one from its first byte to its
 // last.
-func (f *fetching) read(body []byte) bool {
+func (f *fetchWork) read(body []byte) bool {
 	d := wire.NewDecoder(body)
 	f.follower = replica.Follower{ID: -1, BrokerEpoch: replica.NoBrokerEpoch}
 	if f.version <= 14 {
@@ -139,11 +139,12 @@ func (f *fetching) read(body []byte) bool {
 	if f.flexible {
 		f.readTags(&d)
 	}
+	f.req.AnyReplica = f.version >= 11 && f.follower.ID < 0
 	isolated := f.req.Isolation == commitlog.ReadUncommitted || f.req.Isolation == commitlog.ReadCommitted
 	return !d.Bad() && d.Len() == 0 && isolated && len(f.parts) <= fetchPartitionsMax
 }
 
-func (f *fetching) readTopics(d *wire.Decoder) {
+func (f *fetchWork) readTopics(d *wire.Decoder) {
 	for range d.ArrayLen(f.flexible, 2) {
 		name, id := f.readTopic(d)
 		for range d.ArrayLen(f.flexible, 16) {
@@ -164,7 +165,7 @@ func (f *fetching) readTopics(d *wire.Decoder) {
 	}
 }
 
-func (f *fetching) readTopic(d *wire.Decoder) (name []byte, id uuid.UUID) {
+func (f *fetchWork) readTopic(d *wire.Decoder) (name []byte, id uuid.UUID) {
 	if f.version < 13 {
 		return d.String(f.flexible), id
 	}
@@ -172,7 +173,7 @@ func (f *fetching) readTopic(d *wire.Decoder) (name []byte, id uuid.UUID) {
 	return nil, id
 }
 
-func (f *fetching) readPartition(d *wire.Decoder, p *replica.FetchPartition) {
+func (f *fetchWork) readPartition(d *wire.Decoder, p *replica.FetchPartition) {
 	p.Index = d.Int32()
 	p.LeaderEpoch, p.LastFetchedEpoch = replica.NoEpoch, -1
 	if f.version >= 9 {
@@ -192,7 +193,7 @@ func (f *fetching) readPartition(d *wire.Decoder, p *replica.FetchPartition) {
 }
 
 // eachForgotten calls do for each partition that the client is no longer interested in.
-func (f *fetching) eachForgotten(d *wire.Decoder, do func(name []byte, id uuid.UUID, index int32)) {
+func (f *fetchWork) eachForgotten(d *wire.Decoder, do func(name []byte, id uuid.UUID, index int32)) {
 	for range d.ArrayLen(f.flexible, 2) {
 		name, id := f.readTopic(d)
 		for range d.ArrayLen(f.flexible, 4) {
@@ -210,7 +211,7 @@ func (f *fetching) eachForgotten(d *wire.Decoder, do func(name []byte, id uuid.U
 // replicaStateTag is the tagged field that holds the replica id from version 15 on.
 const replicaStateTag = 1
 
-func (f *fetching) readTags(d *wire.Decoder) {
+func (f *fetchWork) readTags(d *wire.Decoder) {
 	for n := d.Uvarint(); n > 0 && !d.Bad(); n-- {
 		tag, value := d.Tag()
 		if tag == replicaStateTag && f.version >= 15 {
@@ -222,7 +223,7 @@ func (f *fetching) readTags(d *wire.Decoder) {
 
 // open finds out what to read: what the request lists, or what its session has with the
 // changes that the request lists.
-func (f *fetching) open() error {
+func (f *fetchWork) open() error {
 	sessions := f.s.Sessions
 	if f.epoch != replica.InitialEpoch && f.epoch != replica.FinalEpoch {
 		session, err := sessions.Acquire(f.sessionID, f.epoch, f.version >= 13)
@@ -254,7 +255,7 @@ func (f *fetching) open() error {
 
 // listParts lists what the request has: a partition that is there twice once, where it came first,
 // with what was said last, as a session has it.
-func (f *fetching) listParts() {
+func (f *fetchWork) listParts() {
 	if len(f.parts) == 1 {
 		f.refs = append(f.refs, &f.parts[0])
 		return
@@ -292,14 +293,14 @@ func sameView(a, b []byte) bool {
 }
 
 // close lets go of the session.
-func (f *fetching) close() {
+func (f *fetchWork) close() {
 	if f.session != nil {
 		f.s.Sessions.Done(f.session)
 	}
 }
 
 // limit applies the broker's bounds to the request's. A follower sees the whole log and has no bounds but its own.
-func (f *fetching) limit() {
+func (f *fetchWork) limit() {
 	if f.follower.ID >= 0 {
 		f.req.Follower, f.req.Isolation = &f.follower, commitlog.ReadLogEnd
 	} else {
@@ -309,7 +310,7 @@ func (f *fetching) limit() {
 }
 
 // fetchCode is code for one partition of a fetch: old clients do not know all codes.
-func (f *fetching) fetchCode(err error) int16 {
+func (f *fetchWork) fetchCode(err error) int16 {
 	c := code(err)
 	if c == kerr.KafkaStorageError.Code && f.version <= 5 {
 		return kerr.NotLeaderForPartition.Code
@@ -318,6 +319,6 @@ func (f *fetching) fetchCode(err error) int16 {
 }
 
 // namesLeader reports whether an answer with err says who the leader is.
-func (f *fetching) namesLeader(err error) bool {
+func (f *fetchWork) namesLeader(err error) bool {
 	return f.version >= 12 && (errors.Is(err, replica.ErrNotLeaderOrFollower) || errors.Is(err, replica.ErrFencedLeaderEpoch))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // writeRefusal writes an answer without partitions.
-func (f *fetching) writeRefusal(w *wire.Response, err error) {
+func (f *fetchWork) writeRefusal(w *wire.Response, err error) {
 	f.stats().countError(code(err))
 	f.writeHead(w, code(err), 0)
 	w.Buf = wire.AppendArrayLen(w.Buf, 0, f.flexible)
@@ -21,9 +21,9 @@ func (f *fetching) writeRefusal(w *wire.Response, err error) {
 	}
 }
 
-func (f *fetching) stats() *requestStats { return f.s.apis[kmsg.Fetch].stats }
+func (f *fetchWork) stats() *requestStats { return f.s.apis[kmsg.Fetch].stats }
 
-func (f *fetching) writeHead(w *wire.Response, code int16, sessionID int32) {
+func (f *fetchWork) writeHead(w *wire.Response, code int16, sessionID int32) {
 	if f.version >= 1 {
 		w.Buf = append(w.Buf, 0, 0, 0, 0) // throttle time
 	}
@@ -34,7 +34,7 @@ func (f *fetching) writeHead(w *wire.Response, code int16, sessionID int32) {
 }
 
 // write writes the answer. Partitions of one topic that follow each other share its entry.
-func (f *fetching) write(w *wire.Response) {
+func (f *fetchWork) write(w *wire.Response) {
 	sessionID := int32(0)
 	if f.session != nil && len(f.refs) > 0 {
 		sessionID = f.session.ID
@@ -56,7 +56,7 @@ func (f *fetching) write(w *wire.Response) {
 }
 
 // choose finds what the answer has to say.
-func (f *fetching) choose() {
+func (f *fetchWork) choose() {
 	for _, p := range f.refs {
 		if f.version >= 4 {
 			f.adjust(p) // done for older ones
@@ -73,7 +73,7 @@ func (f *fetching) choose() {
 }
 
 // adjust turns a result into what clients of this version may see.
-func (f *fetching) adjust(p *replica.FetchPartition) {
+func (f *fetchWork) adjust(p *replica.FetchPartition) {
 	r := &p.Result
 	if f.version >= 10 || r.Err != nil {
 		return
@@ -83,7 +83,7 @@ func (f *fetching) adjust(p *replica.FetchPartition) {
 	}
 }
 
-func (f *fetching) refuse(r *replica.FetchResult, err error) {
+func (f *fetchWork) refuse(r *replica.FetchResult, err error) {
 	r.Read.Slice.Release()
 	*r = replica.FetchResult{Err: err}
 }
@@ -92,7 +92,7 @@ func sameTopic(a, b *replica.FetchPartition) bool {
 	return a.TopicID == b.TopicID && string(a.Name) == string(b.Name)
 }
 
-func (f *fetching) countTopics() (n int) {
+func (f *fetchWork) countTopics() (n int) {
 	for i, p := range f.answered {
 		if i == 0 || !sameTopic(f.answered[i-1], p) {
 			n++
@@ -101,7 +101,7 @@ func (f *fetching) countTopics() (n int) {
 	return n
 }
 
-func (f *fetching) writeTopic(w *wire.Response, list []*replica.FetchPartition) {
+func (f *fetchWork) writeTopic(w *wire.Response, list []*replica.FetchPartition) {
 	if f.version >= 13 {
 		w.Buf = append(w.Buf, list[0].TopicID[:]...)
 	} else {
@@ -121,7 +121,7 @@ func (f *fetching) writeTopic(w *wire.Response, list []*replica.FetchPartition) 
 
 // writePartition writes one partition. Records that cannot be read from the disk become an
 // error of their partition.
-func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
+func (f *fetchWork) writePartition(w *wire.Response, p *replica.FetchPartition) {
 	if f.version < 4 {
 		f.writeOldPartition(w, p)
 		return
@@ -146,7 +146,7 @@ func (f *fetching) writePartition(w *wire.Response, p *replica.FetchPartition) {
 }
 
 // writeOldPartition writes the next partition for a client before version 4.
-func (f *fetching) writeOldPartition(w *wire.Response, p *replica.FetchPartition) {
+func (f *fetchWork) writeOldPartition(w *wire.Response, p *replica.FetchPartition) {
 	o := f.old[f.oldWritten]
 	f.oldWritten++
 	if p.Result.Err != nil {
@@ -159,13 +159,13 @@ func (f *fetching) writeOldPartition(w *wire.Response, p *replica.FetchPartition
 	}
 }
 
-func (f *fetching) writeOldFound(w *wire.Response, p *replica.FetchPartition, size int) {
+func (f *fetchWork) writeOldFound(w *wire.Response, p *replica.FetchPartition, size int) {
 	p.Partition().Stats().Add(replica.BytesOut, size)
 	f.writeFound(w, p, size)
 }
 
 // writeFound writes what precedes the bytes of the records, which take size.
-func (f *fetching) writeFound(w *wire.Response, p *replica.FetchPartition, size int) {
+func (f *fetchWork) writeFound(w *wire.Response, p *replica.FetchPartition, size int) {
 	r := &p.Result
 	o := r.Read.Offsets
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(p.Index))
@@ -186,7 +186,7 @@ func (f *fetching) writeFound(w *wire.Response, p *replica.FetchPartition, size 
 	w.Buf = wire.AppendArrayLen(w.Buf, size, f.flexible)
 }
 
-func (f *fetching) writeAborted(w *wire.Response, r *replica.FetchResult) {
+func (f *fetchWork) writeAborted(w *wire.Response, r *replica.FetchResult) {
 	if f.req.Isolation != commitlog.ReadCommitted {
 		w.Buf = wire.AppendNullArray(w.Buf, f.flexible)
 		return
@@ -203,7 +203,7 @@ func (f *fetching) writeAborted(w *wire.Response, r *replica.FetchResult) {
 
 // writeFailed writes a partition with an error: no offset is known, and the records are
 // empty, not null, which old clients could not read.
-func (f *fetching) writeFailed(w *wire.Response, p *replica.FetchPartition) {
+func (f *fetchWork) writeFailed(w *wire.Response, p *replica.FetchPartition) {
 	c := f.fetchCode(p.Result.Err)
 	f.stats().countError(c)
 	if partition := p.Partition(); partition != nil {
@@ -233,7 +233,7 @@ const (
 	currentLeaderTag  = 1
 )
 
-func (f *fetching) writePartitionTags(w *wire.Response, p *replica.FetchPartition) {
+func (f *fetchWork) writePartitionTags(w *wire.Response, p *replica.FetchPartition) {
 	r := &p.Result
 	switch {
 	case !f.flexible:
@@ -249,7 +249,7 @@ func (f *fetching) writePartitionTags(w *wire.Response, p *replica.FetchPartitio
 	}
 }
 
-func (f *fetching) writeLeader(w *wire.Response, p *replica.FetchPartition) {
+func (f *fetchWork) writeLeader(w *wire.Response, p *replica.FetchPartition) {
 	leader, epoch := f.s.leaderOf(p.Name, p.TopicID, p.Index)
 	if leader < 0 {
 		w.Buf = append(w.Buf, 0)

@@ -56,7 +56,7 @@ type oldRecords struct {
 
 // fetchOld reads for a client before Fetch 4. Where there is nothing but what old formats do not
 // have, control records and what compaction left, it reads on behind that.
-func (f *fetching) fetchOld(ctx context.Context) error {
+func (f *fetchWork) fetchOld(ctx context.Context) error {
 	deadline := time.Now().Add(f.req.MaxWait)
 	for {
 		if err := f.s.Replicas.Fetch(ctx, &f.req, f.refs); err != nil {
@@ -73,7 +73,7 @@ func (f *fetching) fetchOld(ctx context.Context) error {
 
 // convertAll converts what was read. It reports whether there is nothing to answer although
 // something was read.
-func (f *fetching) convertAll(ctx context.Context) (again bool) {
+func (f *fetchWork) convertAll(ctx context.Context) (again bool) {
 	f.old = f.old[:0]
 	ready := 0
 	empty := true
@@ -90,7 +90,7 @@ func (f *fetching) convertAll(ctx context.Context) (again bool) {
 
 // convert takes the slice of a result and returns what the client gets of it. ready is how
 // much of the answer is in memory already.
-func (f *fetching) convert(ctx context.Context, p *replica.FetchPartition, ready int) (o oldRecords) {
+func (f *fetchWork) convert(ctx context.Context, p *replica.FetchPartition, ready int) (o oldRecords) {
 	f.adjust(p)
 	r := &p.Result
 	if r.Err != nil {
@@ -131,7 +131,7 @@ func (f *fetching) convert(ctx context.Context, p *replica.FetchPartition, ready
 // readBatch reads when there was nothing in the result: the first batch may have been too
 // large as it is, and its messages may be not; or the batches before were nothing for old
 // clients. It reports whether there is something now.
-func (f *fetching) readBatch(log *commitlog.Log, p *replica.FetchPartition) bool {
+func (f *fetchWork) readBatch(log *commitlog.Log, p *replica.FetchPartition) bool {
 	r := &p.Result
 	if p.MaxBytes <= 0 || p.Offset >= r.Read.Offsets.HighWatermark {
 		return false
@@ -144,7 +144,7 @@ func (f *fetching) readBatch(log *commitlog.Log, p *replica.FetchPartition) bool
 
 // hardMax returns how many bytes a partition gets at most. Up to version 2 that cuts a
 // message that is larger, for the client to find out and to ask for more.
-func (f *fetching) hardMax(p *replica.FetchPartition) int {
+func (f *fetchWork) hardMax(p *replica.FetchPartition) int {
 	if f.version < 3 {
 		return max(p.MaxBytes, 0)
 	}

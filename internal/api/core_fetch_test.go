@@ -148,13 +148,14 @@ func TestFetchTimesOutWithoutError(t *testing.T) {
 
 // A waiting fetch learns that its topic is gone, or has another leader.
 func TestFetchWokenByMetadata(t *testing.T) {
-	f := func(want *kerr.Error, change metadata.Record) {
+	f := func(version int16, epoch int32, want *kerr.Error, change metadata.Record) {
 		t.Helper()
 		n := startNode(t, vfs.NewMem(), "data", nil)
 		c := n.client()
 		req := fetchRequest(0, 0)
 		req.MaxWaitMillis = 60_000
-		c.send(12, req)
+		req.Topics[0].Partitions[0].CurrentLeaderEpoch = epoch
+		c.send(version, req)
 		p, err := n.Replicas.Partition(topic.Partition{Topic: "t"})
 		if err != nil {
 			t.Fatal(err)
@@ -176,10 +177,11 @@ func TestFetchWokenByMetadata(t *testing.T) {
 	}
 	remove := metadata.NewRemoveTopicRecord()
 	remove.TopicID = testTopicID
-	f(kerr.UnknownTopicOrPartition, remove)
+	f(12, -1, kerr.UnknownTopicOrPartition, remove)
 	moved := testPartition(2, testNode, 2)
 	moved.TopicID, moved.PartitionID, moved.LeaderEpoch, moved.PartitionEpoch = testTopicID, 0, 4, 5
-	f(kerr.NotLeaderForPartition, moved)
+	f(10, -1, kerr.NotLeaderForPartition, moved)
+	f(12, 3, kerr.FencedLeaderEpoch, moved) // one that names no epoch goes on at the follower (KIP-392)
 }
 
 func TestFetchFromFiles(t *testing.T) {
@@ -613,5 +615,14 @@ func TestFetchByFollowers(t *testing.T) {
 	f(15, 2, 4, 1, nil)
 	if hw, size := f(12, -1, -1, 0, nil); hw != 1 || size == 0 {
 		t.Errorf("a consumer got high watermark %d and %d bytes, want what the follower has", hw, size)
+	}
+	followed.Leader, followed.LeaderEpoch, followed.PartitionEpoch = 2, 5, 6
+	n.apply(followed)
+	f(10, -1, 5, 0, kerr.NotLeaderForPartition)
+	f(12, 2, 5, 0, kerr.NotLeaderForPartition)
+	for _, v := range []int16{11, 18} { // KIP-392
+		if hw, size := f(v, -1, 5, 0, nil); hw != 1 || size == 0 {
+			t.Errorf("version %d: a consumer got high watermark %d and %d bytes from a follower", v, hw, size)
+		}
 	}
 }

@@ -37,7 +37,7 @@ const (
 )
 
 // isCold reports whether an append to a partition of the present topic will wait for the disk.
-func (p *producing) isCold(i int32) bool {
+func (p *produceWork) isCold(i int32) bool {
 	if p.topic.hosted == nil {
 		return false
 	}
@@ -47,7 +47,7 @@ func (p *producing) isCold(i int32) bool {
 
 // appendAhead appends what is cold in the rest of a request: some partitions of the present topic, and
 // other topics. No partition is there twice (see check).
-func (p *producing) appendAhead(d wire.Decoder, partitions, topics int) {
+func (p *produceWork) appendAhead(d wire.Decoder, partitions, topics int) {
 	present, place := p.topic, p.place
 	var sets []aheadSet
 	for {

@@ -14,9 +14,9 @@ import (
 // shared lists the variables of packages that change after the program has begun, and why two brokers
 // of one process may have them in common.
 var shared = map[string]string{
-	"internal/api.fetchings":         freeMemory,
+	"internal/api.fetchPool":         freeMemory,
 	"internal/api.oldBuffers":        freeMemory,
-	"internal/api.producings":        freeMemory,
+	"internal/api.producePool":        freeMemory,
 	"internal/offline/files.buffers": freeMemory,
 	"internal/wire.bufferPools":      freeMemory,
 	"internal/record.gunzippers":     freeMemory,

@@ -247,7 +247,7 @@ func (b *Broker) loadLogs(ctx context.Context, _ *config.Broker) error {
 	})
 }
 
-// belongs reports whether the metadata say that a node has a replica of the partition.
+// belongs reports whether the metadata says that a node has a replica of the partition.
 func belongs(img *metadata.Image, nodeID int32, p topic.Partition) bool {
 	t := img.Topic(p.Topic)
 	return t != nil && int(p.Partition) < len(t.Partitions) && slices.Contains(t.Partitions[p.Partition].Replicas, nodeID)

@@ -51,7 +51,7 @@ func closeAll(listeners []listener) {
 	}
 }
 
-// endpointOf is what the metadata say about a listener bound to addr on a machine with a name.
+// endpointOf is what the metadata says about a listener bound to addr on a machine with a name.
 func endpointOf(l config.Listener, addr net.Addr, name func() (string, error)) (metadata.BrokerEndpoint, error) {
 	host, port := l.AdvertisedHost, l.AdvertisedPort
 	if host == "" {

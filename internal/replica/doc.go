@@ -31,7 +31,7 @@
 //     replicas than min.insync.replicas asks for, of the replicas there are (KIP-966).
 //   - An addition to the ISR counts for the high watermark from the moment it is asked for, a
 //     removal from the moment it is committed (KIP-497).
-//   - Epochs never go back: metadata that are older than what is known change nothing.
+//   - Epochs never go back: metadata older than what is known changes nothing.
 //   - A leader epoch enters the log's epoch cache with the first batch written in it, which
 //     is on disk before that batch is acknowledged. Until then the partition itself answers
 //     questions about it, so that becoming a leader writes no file.

@@ -19,7 +19,7 @@ type FetchRequest struct {
 
 	// Follower is the broker that fetches; nil: a consumer does.
 	Follower *Follower
-	// AnyReplica lets a consumer read from a follower, up to the high watermark that that has (KIP-392).
+	// AnyReplica lets a consumer read from a follower, up to the follower's high watermark (KIP-392).
 	AnyReplica bool
 	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
 	Output interface{ Flush() error }

@@ -51,8 +51,9 @@ func (p *Partition) alter(c *ISRChange) {
 	}
 }
 
-// Answered takes over the controller's answer to what AlterPartition got, which it asks for again if the answer says
-// neither yes nor no: the caller waits before that.
+// Answered takes over the controller's answer to what Options.AlterPartition was given. again says that the answer
+// was neither yes nor no and that the caller has to ask again, after a pause. Only tests call it until there are
+// several brokers (issue 11).
 func (p *Partition) Answered(c *ISRChange, a *ISRAnswer) (again bool) {
 	p.change(func(s *PartitionState) (next *PartitionState) {
 		next, again = s.Answered(c, a)
@@ -62,7 +63,7 @@ func (p *Partition) Answered(c *ISRChange, a *ISRAnswer) (again bool) {
 }
 
 // ShrinkISRs asks the controller to take followers that lag out of the ISR. It is due twice in
-// replica.lag.time.max.ms.
+// replica.lag.time.max.ms. Only tests call it until there are several brokers (issue 11).
 func (m *Manager) ShrinkISRs() {
 	if m.o.AlterPartition == nil {
 		return

@@ -174,7 +174,7 @@ func TestISRExpandsAndShrinks(t *testing.T) {
 	})
 }
 
-// Without somebody to ask the ISR is what the metadata say.
+// Without somebody to ask the ISR is what the metadata says.
 func TestISRWithoutController(t *testing.T) {
 	b, p, _ := led(t, testNode)
 	b.o.AlterPartition = nil

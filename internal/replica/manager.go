@@ -38,7 +38,7 @@ type Options struct {
 
 	LagTimeMaxMs int64 // replica.lag.time.max.ms; 0: Kafka's 30 s
 	// AlterPartition asks the controller for another ISR. It must not wait; the answer is for Partition.Answered.
-	// Without it the ISR is what the metadata say.
+	// Without it the ISR is what the metadata says. Only tests set it until there are several brokers (issue 11).
 	AlterPartition func(p *Partition, c *ISRChange)
 }
 

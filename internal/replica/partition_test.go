@@ -120,7 +120,7 @@ func TestLearnNothingNew(t *testing.T) {
 	p := b.partition("t")
 	mp := b.img.Topic("t").Partitions[0]
 	if p.learn(mp, testNode) {
-		t.Error("the same metadata are news")
+		t.Error("the same metadata is news")
 	}
 	later := *mp
 	later.PartitionEpoch++

@@ -94,7 +94,7 @@ func (s *script) setBrokers() {
 	s.minISR, s.lagMs = int(s.num("min-isr", 1)), s.num("lag-ms", 30_000)
 }
 
-// broker id=2 [fenced=1] [shutdown=1] [epoch=200] [unknown=1]: what the metadata say of it from now on.
+// broker id=2 [fenced=1] [shutdown=1] [epoch=200] [unknown=1]: what the metadata says of it from now on.
 func (s *script) setBroker() {
 	b := *s.brokers[int32(s.num("id", 0))]
 	b.Fenced, b.InControlledShutdown, b.Epoch = s.num("fenced", 0) == 1, s.num("shutdown", 0) == 1, s.num("epoch", b.Epoch)

@@ -47,7 +47,7 @@ func stateFamily(s group.State) *metrics.Family {
 	return gauge(groupMetrics+"numgroups"+strings.ToLower(s.String()), "Groups in the state "+s.String()+".")
 }
 
-// Cluster collects what the metadata say. A broker alone is its controller.
+// Cluster collects what the metadata says. A broker alone is its controller.
 func Cluster(nodeID int32, image func() *metadata.Image) Collector {
 	return func(w *metrics.Writer) {
 		img := image()

@@ -160,15 +160,6 @@ type waitFor struct {
 	text string
 }
 
-func (d waitFor) Ready() bool {
-	select {
-	case <-d.c:
-		return true
-	default:
-		return false
-	}
-}
-
 func (d waitFor) Finish(ctx context.Context, w *Response) error {
 	select {
 	case <-d.c:

@@ -42,7 +42,7 @@ func (r *responder) run() {
 // respond finishes w and sends it unless the next one may come along.
 func (r *responder) respond(w *Response) error {
 	if w.deferred != nil {
-		if r.held != nil && !w.deferred.Ready() {
+		if r.held != nil {
 			if err := r.send(); err != nil {
 				w.release()
 				return err

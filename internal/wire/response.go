@@ -19,8 +19,6 @@ const (
 
 // A Deferred completes a response that had to wait.
 type Deferred interface {
-	// Ready reports whether Finish would return at once.
-	Ready() bool
 	// Finish waits and appends the rest of the body. It is called once, after the Handler
 	// returned and perhaps from another goroutine. An error closes the connection.
 	Finish(ctx context.Context, w *Response) error

@@ -97,7 +97,7 @@ func (s *Shard) checkCommit(t *coordinator.Turn, r *CommitRequest) error {
 	case r.Generation < 0 && g.state == Empty:
 		return nil
 	}
-	m, err := g.authenticate(r.MemberID, r.InstanceID)
+	m, err := g.validateMember(r.MemberID, r.InstanceID)
 	switch {
 	case err != nil:
 		return err

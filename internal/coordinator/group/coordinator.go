@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Config Config
 	Log    coordinator.Log // the partitions of __consumer_offsets
-	// Partitions is the partition count of __consumer_offsets as the metadata have it, 0
+	// Partitions is the partition count of __consumer_offsets as the metadata has it, 0
 	// while the topic does not exist.
 	Partitions func() int32
 	MaxBatch   int              // max.message.bytes of the topic; default 1 MiB

@@ -47,7 +47,7 @@ type deleted func(t *coordinator.Turn, err error)
 
 // isAbandoned reports whether nothing but offsets keeps the group.
 func (g *group) isAbandoned() bool {
-	return g.state == Empty && g.pending == 0 && len(g.invited) == 0 && len(g.modern) == 0
+	return g.state == Empty && g.pending == 0 && len(g.pendingJoinMembers) == 0 && len(g.modernKeys) == 0
 }
 
 // A partition names an offset of a group.
@@ -97,7 +97,7 @@ func (a age) isOver(nowMs, retentionMs int64) bool {
 func (g *group) expiryBase() (since func(*offset) age, may bool) {
 	sinceCommit := func(o *offset) age { return age{o.committedMs, o.expiresMs} }
 	switch {
-	case len(g.modern) > 0:
+	case len(g.modernKeys) > 0:
 		return nil, false
 	case g.isSimple():
 		return sinceCommit, true

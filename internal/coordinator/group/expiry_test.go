@@ -17,7 +17,7 @@ func TestExpiryBase(t *testing.T) {
 		g := newGroup("g")
 		g.state, g.since, g.protocolType = state, since, protocolType
 		if modern {
-			g.modern = map[string]bool{"key": true}
+			g.modernKeys = map[string]bool{"key": true}
 		}
 		got := int64(-1)
 		if age, may := g.expiryBase(); may {

@@ -46,10 +46,10 @@ type group struct {
 	byID    map[string]*member
 	static  map[string]*member // by instance id
 
-	// invited holds member ids that were handed out and have not come back.
-	invited map[string]struct{}
-	// unsynced holds members that got the generation and have not sent SyncGroup.
-	unsynced map[string]struct{}
+	// pendingJoinMembers holds member ids that were handed out and have not come back.
+	pendingJoinMembers map[string]struct{}
+	// pendingSyncMembers holds members that got the generation and have not sent SyncGroup.
+	pendingSyncMembers map[string]struct{}
 
 	// The wait that began in Empty: only the initial delay ends it.
 	initial struct {
@@ -58,20 +58,20 @@ type group struct {
 		remaining time.Duration // by which the delay may still be extended
 	}
 
-	offsets offsets
-	pending int             // offsets of open transactions, in Shard.transactions
-	modern  map[string]bool // keys of the records of a newer protocol
+	offsets    offsets
+	pending    int             // offsets of open transactions, in Shard.transactions
+	modernKeys map[string]bool // keys of the records of a newer protocol (Kafka class ModernGroup)
 }
 
 func newGroup(id string) *group {
 	return &group{
-		id:       id,
-		since:    -1,
-		byID:     make(map[string]*member),
-		static:   make(map[string]*member),
-		invited:  make(map[string]struct{}),
-		unsynced: make(map[string]struct{}),
-		offsets:  make(offsets),
+		id:                 id,
+		since:              -1,
+		byID:               make(map[string]*member),
+		static:             make(map[string]*member),
+		pendingJoinMembers: make(map[string]struct{}),
+		pendingSyncMembers: make(map[string]struct{}),
+		offsets:            make(offsets),
 	}
 }
 
@@ -81,7 +81,7 @@ func (g *group) enter(s State, nowMs int64) { g.state, g.since = s, nowMs }
 // isSimple reports whether the group only keeps offsets: no member ever joined it.
 func (g *group) isSimple() bool { return g.protocolType == "" }
 
-// isConsumer reports whether the members' metadata are subscriptions.
+// isConsumer reports whether the members' metadata holds subscriptions.
 func (g *group) isConsumer() bool { return g.protocolType == consumerType }
 
 // add makes m the last member. The first member is the leader.
@@ -94,14 +94,14 @@ func (g *group) add(m *member) {
 	if m.isStatic() {
 		g.static[*m.instanceID] = m
 	}
-	delete(g.invited, m.id)
+	delete(g.pendingJoinMembers, m.id)
 }
 
 // remove takes m out. When it was the leader the next member is.
 func (g *group) remove(m *member) {
 	g.members = slices.DeleteFunc(g.members, func(o *member) bool { return o == m })
 	delete(g.byID, m.id)
-	delete(g.unsynced, m.id)
+	delete(g.pendingSyncMembers, m.id)
 	if m.isStatic() {
 		delete(g.static, *m.instanceID)
 	}
@@ -117,9 +117,9 @@ func (g *group) remove(m *member) {
 // rename gives a member another id, in every place where the old one stands.
 func (g *group) rename(m *member, id string) {
 	delete(g.byID, m.id)
-	if _, ok := g.unsynced[m.id]; ok {
-		delete(g.unsynced, m.id)
-		g.unsynced[id] = struct{}{}
+	if _, ok := g.pendingSyncMembers[m.id]; ok {
+		delete(g.pendingSyncMembers, m.id)
+		g.pendingSyncMembers[id] = struct{}{}
 	}
 	if g.leader == m.id {
 		g.leader = id
@@ -141,7 +141,7 @@ func (g *group) countJoining() int {
 
 // allJoined reports whether nobody is missing for the next generation.
 func (g *group) allJoined() bool {
-	return len(g.invited) == 0 && g.countJoining() == len(g.members)
+	return len(g.pendingJoinMembers) == 0 && g.countJoining() == len(g.members)
 }
 
 // electLeader keeps the leader if its JoinGroup waits, else takes the first member whose
@@ -213,7 +213,7 @@ func (g *group) selectProtocol() string {
 // nextGeneration ends the join phase.
 func (g *group) nextGeneration(nowMs int64) {
 	g.generation++
-	clear(g.unsynced)
+	clear(g.pendingSyncMembers)
 	if len(g.members) == 0 {
 		g.protocol, g.leader = "", ""
 		g.enter(Empty, nowMs)

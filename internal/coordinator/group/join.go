@@ -101,14 +101,14 @@ func (s *Shard) refuseFull(t *coordinator.Turn, g *group, memberID string) {
 	if m := g.byID[memberID]; m != nil {
 		s.dropMember(g, m)
 	}
-	s.dropInvitation(g, memberID)
+	s.removePendingJoinMember(g, memberID)
 	s.completeJoinIfReady(t, g)
 }
 
 // openGroup returns the group for a first member. A group that did not exist, or that
 // consists of another protocol's records, is written down as an empty one.
 func (s *Shard) openGroup(t *coordinator.Turn, g *group, id string) *group {
-	if g != nil && len(g.modern) == 0 {
+	if g != nil && len(g.modernKeys) == 0 {
 		return g
 	}
 	created := g == nil
@@ -123,7 +123,7 @@ func (s *Shard) openGroup(t *coordinator.Turn, g *group, id string) *group {
 			s.abandon(g, created, g.appendError(err))
 			return
 		}
-		g.modern = nil
+		g.modernKeys = nil
 	})
 	return g
 }
@@ -147,7 +147,7 @@ func (s *Shard) joinNew(t *coordinator.Turn, g *group, r *JoinRequest, reply fun
 	if r.InstanceID == nil {
 		id := r.ClientID + "-" + s.newID()
 		if r.NeedKnownID {
-			g.invited[id] = struct{}{}
+			g.pendingJoinMembers[id] = struct{}{}
 			s.timers.Set(timerKey{timerSession, g.id, id}, t.Now.Add(r.SessionTimeout))
 			reply(joinFailure(id, ErrMemberIDRequired))
 			return
@@ -165,19 +165,19 @@ func (s *Shard) joinNew(t *coordinator.Turn, g *group, r *JoinRequest, reply fun
 
 // joinAgain handles a join with a member id: one that was just handed out, or a member's.
 func (s *Shard) joinAgain(t *coordinator.Turn, g *group, r *JoinRequest, reply func(*JoinResponse)) {
-	if _, ok := g.invited[r.MemberID]; ok && r.InstanceID == nil {
+	if _, ok := g.pendingJoinMembers[r.MemberID]; ok && r.InstanceID == nil {
 		s.addMember(t, g, r.MemberID, r, reply)
 		return
 	}
-	m, err := g.authenticate(r.MemberID, r.InstanceID)
+	m, err := g.validateMember(r.MemberID, r.InstanceID)
 	if err != nil {
 		reply(joinFailure(r.MemberID, err))
 		return
 	}
 	// A retry of a join whose answer was lost gets the answer again. The leader of a
 	// stable group, though, asks for a rebalance by joining.
-	settled := g.state == CompletingRebalance || g.state == Stable && g.leader != m.id
-	if settled && equalProtocols(m.protocols, r.Protocols) {
+	hasGeneration := g.state == CompletingRebalance || g.state == Stable && g.leader != m.id
+	if hasGeneration && equalProtocols(m.protocols, r.Protocols) {
 		s.refreshSession(t, g, m)
 		reply(g.joinResponse(m))
 		return

@@ -49,8 +49,8 @@ func (s *Shard) Leave(t *coordinator.Turn, groupID string, leavers []Leaver) (er
 }
 
 func (s *Shard) leave(g *group, l Leaver) error {
-	if _, ok := g.invited[l.MemberID]; ok {
-		s.dropInvitation(g, l.MemberID)
+	if _, ok := g.pendingJoinMembers[l.MemberID]; ok {
+		s.removePendingJoinMember(g, l.MemberID)
 		return nil
 	}
 	if l.MemberID == "" && l.InstanceID != nil {
@@ -61,7 +61,7 @@ func (s *Shard) leave(g *group, l Leaver) error {
 		s.dropMember(g, m)
 		return nil
 	}
-	m, err := g.authenticate(l.MemberID, l.InstanceID)
+	m, err := g.validateMember(l.MemberID, l.InstanceID)
 	if err == nil {
 		s.dropMember(g, m)
 	}

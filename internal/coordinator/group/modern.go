@@ -54,12 +54,12 @@ func (s *Shard) replayModern(key []byte, exists bool) error {
 	switch {
 	case exists:
 		g = s.groupFor(id)
-		if g.modern == nil {
-			g.modern = make(map[string]bool)
+		if g.modernKeys == nil {
+			g.modernKeys = make(map[string]bool)
 		}
-		g.modern[string(key)] = true
+		g.modernKeys[string(key)] = true
 	case g != nil:
-		delete(g.modern, string(key))
+		delete(g.modernKeys, string(key))
 		s.forgetIfNothing(g)
 	}
 	return nil
@@ -67,7 +67,7 @@ func (s *Shard) replayModern(key []byte, exists bool) error {
 
 // kind is the group's type for listings. The keys of one group are of one type.
 func (g *group) kind() string {
-	for key := range g.modern {
+	for key := range g.modernKeys {
 		k, _ := parseKeyType([]byte(key))
 		return modernType(k)
 	}
@@ -83,7 +83,7 @@ func (g *group) isForeign() bool {
 
 // tombstones deletes the records of the group itself.
 func (g *group) tombstones() []coordinator.Record {
-	if len(g.modern) > 0 {
+	if len(g.modernKeys) > 0 {
 		return g.modernTombstones()
 	}
 	return []coordinator.Record{{Key: groupKey(g.id)}}
@@ -91,7 +91,7 @@ func (g *group) tombstones() []coordinator.Record {
 
 // modernTombstones deletes all records of a newer protocol.
 func (g *group) modernTombstones() []coordinator.Record {
-	keys := slices.SortedFunc(maps.Keys(g.modern), func(a, b string) int {
+	keys := slices.SortedFunc(maps.Keys(g.modernKeys), func(a, b string) int {
 		ka, _ := parseKeyType([]byte(a))
 		kb, _ := parseKeyType([]byte(b))
 		return cmp.Or(cmp.Compare(deleteOrder(ka), deleteOrder(kb)), cmp.Compare(a, b))

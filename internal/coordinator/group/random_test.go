@@ -72,7 +72,7 @@ func (c *chaos) release() {
 	c.world.commit()
 }
 
-// stop ends the shard as a runtime does: what was to be written is settled first.
+// stop ends the shard as a runtime does: what was to be written is hasGeneration first.
 func (c *chaos) stop(t *rapid.T) {
 	c.release()
 	c.shard.Stop(coordinator.ErrNotCoordinator)

@@ -99,7 +99,7 @@ func (s *Shard) announce(t *coordinator.Turn, g *group) {
 	for _, m := range g.members {
 		m.answerJoin(g.joinResponse(m))
 		m.isNew = false
-		g.unsynced[m.id] = struct{}{}
+		g.pendingSyncMembers[m.id] = struct{}{}
 		s.refreshSession(t, g, m)
 	}
 	s.timers.Set(timerKey{kind: timerSync, group: g.id}, t.Now.Add(g.rebalanceTimeout()))
@@ -118,8 +118,8 @@ func (s *Shard) memberLeft(t *coordinator.Turn, g *group, reason string) {
 // sessionDue runs when a session is over. A member that waits for us is not silent, but
 // one that waits for its first generation has its limit, too.
 func (s *Shard) sessionDue(t *coordinator.Turn, g *group, memberID string) {
-	if _, ok := g.invited[memberID]; ok {
-		s.dropInvitation(g, memberID)
+	if _, ok := g.pendingJoinMembers[memberID]; ok {
+		s.removePendingJoinMember(g, memberID)
 		s.completeJoinIfReady(t, g)
 		return
 	}

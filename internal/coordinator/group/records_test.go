@@ -139,7 +139,7 @@ func FuzzReplay(f *testing.F) {
 		r := coordinator.Replayed{Record: coordinator.Record{Key: key, Value: value}, ProducerID: producerID}
 		s := replayed(r, coordinator.Replayed{Record: coordinator.Record{Key: key}})
 		for _, g := range s.groups {
-			if len(g.offsets) > 0 || len(g.modern) > 0 || g.pending > 0 {
+			if len(g.offsets) > 0 || len(g.modernKeys) > 0 || g.pending > 0 {
 				t.Errorf("something is left of %x after its tombstone", key)
 			}
 		}

@@ -38,7 +38,7 @@ func (s *Shard) groupFor(id string) *group {
 
 // forgetIfNothing drops a group of which the log holds nothing any more.
 func (s *Shard) forgetIfNothing(g *group) {
-	if g.isUnwritten() && len(g.offsets) == 0 && g.pending == 0 && len(g.modern) == 0 {
+	if g.isUnwritten() && len(g.offsets) == 0 && g.pending == 0 && len(g.modernKeys) == 0 {
 		delete(s.groups, g.id)
 	}
 }
@@ -93,7 +93,7 @@ func (s *Shard) replayGroup(r coordinator.Replayed) error {
 		return fmt.Errorf("group %q: %w", key.Group, err)
 	}
 	if had != nil {
-		g.offsets, g.pending, g.modern = had.offsets, had.pending, had.modern
+		g.offsets, g.pending, g.modernKeys = had.offsets, had.pending, had.modernKeys
 	}
 	s.groups[key.Group] = g
 	return nil
@@ -102,6 +102,6 @@ func (s *Shard) replayGroup(r coordinator.Replayed) error {
 // withoutMembers is what the log holds of a group beside its own record.
 func (g *group) withoutMembers() *group {
 	rest := newGroup(g.id)
-	rest.offsets, rest.pending, rest.modern = g.offsets, g.pending, g.modern
+	rest.offsets, rest.pending, rest.modernKeys = g.offsets, g.pending, g.modernKeys
 	return rest
 }

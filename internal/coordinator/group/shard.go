@@ -111,10 +111,10 @@ func (s *Shard) dropMember(g *group, m *member) {
 	g.remove(m)
 }
 
-// dropInvitation forgets a member id that was handed out.
-func (s *Shard) dropInvitation(g *group, id string) {
+// removePendingJoinMember forgets a member id that was handed out.
+func (s *Shard) removePendingJoinMember(g *group, id string) {
 	s.timers.Cancel(timerKey{timerSession, g.id, id})
-	delete(g.invited, id)
+	delete(g.pendingJoinMembers, id)
 }
 
 // dropMembers leaves the group without members, invitations and phases.
@@ -122,8 +122,8 @@ func (s *Shard) dropMembers(g *group) {
 	for len(g.members) > 0 {
 		s.dropMember(g, g.members[0])
 	}
-	for id := range g.invited {
-		s.dropInvitation(g, id)
+	for id := range g.pendingJoinMembers {
+		s.removePendingJoinMember(g, id)
 	}
 	s.timers.Cancel(timerKey{kind: timerJoin, group: g.id})
 	s.timers.Cancel(timerKey{kind: timerSync, group: g.id})
@@ -143,13 +143,13 @@ func (s *Shard) find(groupID, memberID string, instanceID *string) (*group, *mem
 	if g == nil {
 		return nil, nil, ErrUnknownMemberID
 	}
-	m, err := g.authenticate(memberID, instanceID)
+	m, err := g.validateMember(memberID, instanceID)
 	return g, m, err
 }
 
-// authenticate returns the member that a request claims to come from. A member id that
+// validateMember returns the member that a request claims to come from. A member id that
 // another member with the same instance id has replaced is fenced.
-func (g *group) authenticate(memberID string, instanceID *string) (*member, error) {
+func (g *group) validateMember(memberID string, instanceID *string) (*member, error) {
 	m := g.byID[memberID]
 	if instanceID == nil {
 		if m == nil {

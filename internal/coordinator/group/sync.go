@@ -37,7 +37,7 @@ func (s *Shard) Sync(t *coordinator.Turn, r *SyncRequest, reply func(*SyncRespon
 		reply(&SyncResponse{Err: err})
 		return
 	}
-	delete(g.unsynced, m.id)
+	delete(g.pendingSyncMembers, m.id)
 	if g.state == Stable {
 		s.refreshSession(t, g, m)
 		reply(g.syncResponse(m))
@@ -107,12 +107,12 @@ func (s *Shard) failSync(t *coordinator.Turn, g *group, err error) {
 
 // syncDue drops the members that got the generation and never asked for their assignment.
 func (s *Shard) syncDue(t *coordinator.Turn, g *group) {
-	if len(g.unsynced) == 0 {
+	if len(g.pendingSyncMembers) == 0 {
 		return
 	}
-	s.log.Info("group members did not sync in time", "group", g.id, "generation", g.generation, "members", len(g.unsynced))
+	s.log.Info("group members did not sync in time", "group", g.id, "generation", g.generation, "members", len(g.pendingSyncMembers))
 	for _, m := range slices.Clone(g.members) {
-		if _, ok := g.unsynced[m.id]; ok {
+		if _, ok := g.pendingSyncMembers[m.id]; ok {
 			s.dropMember(g, m)
 		}
 	}
