@@ -329,7 +329,7 @@ var (
 	errInternalTopic = refuse(kerr.InvalidTopicException, "the topic is the broker's own")
 	errNoBatch       = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one is empty")
 	errManyBatches   = refuse(kerr.InvalidRecord, "a record set holds exactly one batch, this one has more")
-	errOldFormat     = refuse(kerr.InvalidRecord, "batches have format 2 from version 3 of Produce on")
+	errOldFormat     = refuse(kerr.InvalidRecord, "Produce takes batches of message format v2 only, from version 3 on")
 	errZstdTooOld    = refuse(kerr.UnsupportedCompressionType, "zstd needs version 7 of Produce or later")
 	errTransactional = refuse(kerr.InvalidTxnState, "no transaction is open for this batch")
 	errNoTransaction = refuse(kerr.TransactionalIDAuthorizationFailed, "a transactional batch in a request without a transactional id")

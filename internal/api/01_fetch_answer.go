@@ -137,7 +137,7 @@ func (f *fetchWork) writePartition(w *wire.Response, p *replica.FetchPartition) 
 			f.writePartitionTags(w, p)
 			return
 		}
-		f.s.Logger.Error("fetch", "partition", p.Partition().ID(), "err", err)
+		f.s.Logger.Error("fetch failed", "partition", p.Partition().ID(), "err", err)
 		w.Rewind(mark)
 		r.Err = commitlog.ErrStorage
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // errOldMessages: message.downconversion.enable is false.
-var errOldMessages = refuse(kerr.UnsupportedVersion, "the records have a format that is newer than this version of Fetch, and the topic does not allow to convert them")
+var errOldMessages = refuse(kerr.UnsupportedVersion, "the records have a newer message format than this version of Fetch, and the topic does not allow their conversion")
 
 // newestFormat returns the newest message format that clients of a version can read.
 func newestFormat(version int16) int8 {

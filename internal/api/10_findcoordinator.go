@@ -60,7 +60,7 @@ func (s *Server) findGroupCoordinator(ctx context.Context, kind int8, key string
 	case coordinatorOfTransaction:
 		return nil, errNoTransactions
 	default:
-		return nil, refuse(kerr.InvalidRequest, "this broker has coordinators of groups only")
+		return nil, refuse(kerr.InvalidRequest, "gregor has coordinators of groups only")
 	}
 	offsets := s.Metadata().Topic(topic.ConsumerOffsets)
 	if offsets == nil {

@@ -56,7 +56,7 @@ func (s *Server) initProducerID(ctx context.Context, _ *Request, req *kmsg.InitP
 	}
 	id, err := s.nextProducerID(ctx)
 	if err != nil {
-		s.Logger.Warn("no producer id", "err", err)
+		s.Logger.Warn("no producer ids could be allocated", "err", err)
 		resp.ErrorCode = kerr.CoordinatorLoadInProgress.Code // clients try again
 		return resp, nil
 	}

@@ -41,7 +41,7 @@ func (s *Server) describeResource(kind int8, name string) ([]config.Entry, error
 			return nil, refuse(kerr.InvalidTopicException, err.Error())
 		}
 		if img.Topic(name) == nil {
-			return nil, refuse(kerr.UnknownTopicOrPartition, "no topic "+name)
+			return nil, refuse(kerr.UnknownTopicOrPartition, "topic "+name+" does not exist")
 		}
 		return broker.Topic(img.TopicConfigs(name)).Describe(), nil
 	case metadata.ResourceBroker:
@@ -66,7 +66,7 @@ func (s *Server) describeResource(kind int8, name string) ([]config.Entry, error
 		if err := s.checkOwnID(name); err != nil {
 			return nil, err
 		}
-		return nil, nil // gregor has no loggers with levels of their own
+		return nil, nil // gregor has no loggers whose level can be changed
 	}
 	return nil, refuse(kerr.InvalidRequest, "unknown resource type "+strconv.Itoa(int(kind)))
 }
@@ -74,7 +74,7 @@ func (s *Server) describeResource(kind int8, name string) ([]config.Entry, error
 // checkOwnID refuses names of brokers other than this one.
 func (s *Server) checkOwnID(name string) error {
 	if id, err := strconv.Atoi(name); err != nil || id != int(s.NodeID) {
-		return refuse(kerr.InvalidRequest, "broker "+strconv.Quote(name)+" was asked for, this is broker "+strconv.Itoa(int(s.NodeID)))
+		return refuse(kerr.InvalidRequest, "the request is for broker "+strconv.Quote(name)+", this is broker "+strconv.Itoa(int(s.NodeID)))
 	}
 	return nil
 }

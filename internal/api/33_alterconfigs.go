@@ -79,11 +79,11 @@ func (a *alteration) answer() (int16, *string) {
 func (s *Server) checkAlterable(r metadata.ConfigResource) error {
 	switch {
 	case r.Type == metadata.ResourceBrokerLogger:
-		return refuse(kerr.InvalidConfig, "gregor has no loggers with levels of their own")
+		return refuse(kerr.InvalidConfig, "gregor has no loggers whose level can be changed")
 	case r.Type == metadata.ResourceBroker && r.Name != "":
 		return s.checkOwnID(r.Name)
 	case r.Type == metadata.ResourceTopic && r.Name == "":
-		return refuse(kerr.InvalidRequest, "there are no defaults of all topics")
+		return refuse(kerr.InvalidRequest, "topics have no cluster-wide default: name a topic")
 	case r.Type == metadata.ResourceTopic:
 		if err := topic.ValidateName(r.Name); err != nil {
 			return refuse(kerr.InvalidTopicException, err.Error())

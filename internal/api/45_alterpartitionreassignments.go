@@ -43,7 +43,7 @@ func checkReassignment(img *metadata.Image, p *metadata.Partition, target []int3
 	case target == nil && !isReassigning(p):
 		return refuse(kerr.NoReassignmentInProgress, "the partition is not being reassigned")
 	case target == nil || isReassigning(p):
-		return refuse(kerr.InvalidReplicaAssignment, "the partition is on its way between brokers, which gregor cannot change yet")
+		return refuse(kerr.InvalidReplicaAssignment, "the partition is being reassigned, and gregor cannot change that yet")
 	case len(target) == 0:
 		return refuse(kerr.InvalidReplicaAssignment, "the list of replicas is empty")
 	}
@@ -52,7 +52,7 @@ func checkReassignment(img *metadata.Image, p *metadata.Partition, target []int3
 		case slices.Contains(target[:i], id):
 			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("duplicate broker %d", id))
 		case img.Broker(id) == nil:
-			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("no broker %d is registered", id))
+			return refuse(kerr.InvalidReplicaAssignment, fmt.Sprintf("broker %d is not registered", id))
 		}
 	}
 	switch {

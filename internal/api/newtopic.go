@@ -61,11 +61,11 @@ func (s *Server) autoCreate(ctx context.Context, names []string) {
 	}
 	results, err := s.Controller.CreateTopics(ctx, topics, false)
 	if err != nil {
-		s.Logger.Warn("topics not created automatically", "topics", names, "err", err)
+		s.Logger.Warn("topics could not be created automatically", "topics", names, "err", err)
 	}
 	for _, r := range results {
 		if r.Err != nil && controller.KindOf(r.Err) != controller.TopicAlreadyExists {
-			s.Logger.Warn("topic not created automatically", "topic", r.Name, "err", r.Err)
+			s.Logger.Warn("topic could not be created automatically", "topic", r.Name, "err", r.Err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) noteUnserved(r *Request) {
 	if r.Conn != nil {
 		address, software = r.Conn.RemoteAddr().String(), r.Conn.Software().Name
 	}
-	s.Logger.Warn("not served: the connection is closed", "api", apiName(r.Key), "version", r.Version,
+	s.Logger.Warn("request is not served, the connection is closed", "api", apiName(r.Key), "version", r.Version,
 		"client", asked.clientID, "software", software, "address", address)
 }
 

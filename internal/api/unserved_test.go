@@ -81,7 +81,7 @@ func TestAutoCreateRaceIsSilent(t *testing.T) {
 		t.Errorf("topic %v, log:\n%s", s.Metadata().Topic(name), log)
 	}
 	s.autoCreate(context.Background(), []string{"in valid"})
-	if !strings.Contains(log.String(), "not created automatically") {
+	if !strings.Contains(log.String(), "could not be created automatically") {
 		t.Errorf("a refused name: log %q", log)
 	}
 }

@@ -16,7 +16,7 @@ import (
 var shared = map[string]string{
 	"internal/api.fetchPool":         freeMemory,
 	"internal/api.oldBuffers":        freeMemory,
-	"internal/api.producePool":        freeMemory,
+	"internal/api.producePool":       freeMemory,
 	"internal/offline/files.buffers": freeMemory,
 	"internal/wire.bufferPools":      freeMemory,
 	"internal/record.gunzippers":     freeMemory,

@@ -126,7 +126,7 @@ func shapeOf(l *commitlog.Log) *shape {
 func (m *Manager) correct(corrected map[string]map[topic.Partition]int64) {
 	for dir, offsets := range corrected {
 		for p, offset := range offsets {
-			m.logger.Info("first dirty offset is set to the log start", "partition", p, "offset", offset)
+			m.logger.Info("cleaning begins at the log start", "partition", p, "offset", offset)
 		}
 		if err := m.checkpoints.set(dir, offsets); err != nil {
 			m.logs.FailSoon(dir, err)
@@ -160,15 +160,15 @@ func (m *Manager) failed(p topic.Partition, l *commitlog.Log, dir string, err er
 	placed, _ := m.logs.Place(p)
 	switch {
 	case l.Failed() != nil || placed != l:
-		m.logger.Debug("log has gone while it was cleaned", "partition", p, "err", err)
+		m.logger.Debug("log was deleted while it was cleaned", "partition", p, "err", err)
 	case errors.Is(err, commitlog.ErrSegmentsChanged):
 		m.logger.Info("log has changed while it was cleaned", "partition", p, "err", err)
 	case isFull(err):
 		m.logger.Error("no room to clean", "partition", p, "err", err)
 	case vfs.FaultOf(err) == vfs.ProcessFault:
-		m.logger.Error("cleaning is tried again", "partition", p, "err", err)
+		m.logger.Error("cleaning failed, it will be tried again", "partition", p, "err", err)
 	case vfs.FaultOf(err) == vfs.DiskFault:
-		m.logger.Error("cleaning", "partition", p, "err", err)
+		m.logger.Error("cleaning failed", "partition", p, "err", err)
 		m.logs.FailSoon(dir, err)
 	default:
 		m.logger.Error("log is not cleaned any more until the next start", "partition", p, "err", err)

@@ -68,11 +68,11 @@ func checkRegistration(img *metadata.Image, r Registration) error {
 	case r.ID < 0:
 		return refuse(InvalidRegistration, "broker id %d: want at least 0", r.ID)
 	case r.IncarnationID.IsZero():
-		return refuse(InvalidRegistration, "broker %d comes without an incarnation id", r.ID)
+		return refuse(InvalidRegistration, "broker %d has no incarnation id", r.ID)
 	case len(r.Endpoints) == 0:
-		return refuse(InvalidRegistration, "broker %d comes without a listener", r.ID)
+		return refuse(InvalidRegistration, "broker %d has no listener", r.ID)
 	case len(r.LogDirs) == 0:
-		return refuse(InvalidRegistration, "broker %d comes without a log directory", r.ID)
+		return refuse(InvalidRegistration, "broker %d has no log directory", r.ID)
 	}
 	seen := map[uuid.UUID]bool{}
 	for _, dir := range r.LogDirs {
@@ -158,7 +158,7 @@ func checkBrokerEpoch(b *metadata.Broker, id int32, epoch int64) error {
 	case b == nil:
 		return refuse(StaleBrokerEpoch, "broker %d is not registered", id) // as Kafka answers a broker that it does not know
 	case b.Epoch != epoch:
-		return refuse(StaleBrokerEpoch, "broker epoch is %d, the request has %d", b.Epoch, epoch)
+		return refuse(StaleBrokerEpoch, "the broker epoch is %d, the request has %d", b.Epoch, epoch)
 	}
 	return nil
 }

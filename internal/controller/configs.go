@@ -183,7 +183,7 @@ func checkResource(img *metadata.Image, r metadata.ConfigResource) error {
 		}
 	case metadata.ResourceClientMetrics, metadata.ResourceGroup:
 		if r.Name == "" {
-			return refuse(InvalidRequest, "resources of type %d have no defaults for all of them: name one", r.Type)
+			return refuse(InvalidRequest, "resource type %d has no cluster-wide default: name a resource", r.Type)
 		}
 	default:
 		return refuse(InvalidRequest, "resources of type %d have no configs", r.Type)

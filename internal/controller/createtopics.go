@@ -131,7 +131,7 @@ func (n topicNames) check(img *metadata.Image, name string) error {
 		other = n.created[topic.CollisionKey(name)]
 	}
 	if other != "" {
-		return refuse(InvalidTopic, "topic %s would share its metrics with topic %s: . and _ count as the same there", name, other)
+		return refuse(InvalidTopic, "topic %s collides with topic %s: . and _ are the same in names of metrics", name, other)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func assign(t NewTopic, place *placer) ([][]int32, error) {
 	for _, a := range t.Assignments {
 		switch {
 		case a.Partition < 0 || int(a.Partition) >= len(assignments):
-			return nil, refuse(InvalidReplicaAssignment, "the assignment leaves partitions out: want 0, 1, 2 ...")
+			return nil, refuse(InvalidReplicaAssignment, "the assignment has to name partitions 0, 1, 2 and so on, without a gap")
 		case assignments[a.Partition] != nil:
 			return nil, refuse(InvalidReplicaAssignment, "partition %d is assigned twice", a.Partition)
 		}

@@ -59,12 +59,12 @@ func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
 	case ref.Name != "" && !ref.ID.IsZero():
 		return nil, refuse(InvalidRequest, "a topic is given by name or by id, not by both")
 	case ref.Name == "" && ref.ID.IsZero():
-		return nil, refuse(InvalidRequest, "a topic without name and id")
+		return nil, refuse(InvalidRequest, "the topic has neither a name nor an id")
 	case ref.Name == "":
 		if t := img.TopicByID(ref.ID); t != nil {
 			return t, nil
 		}
-		return nil, refuse(UnknownTopicID, "no topic has this id")
+		return nil, refuse(UnknownTopicID, "no topic has this topic id")
 	}
 	if t := img.Topic(ref.Name); t != nil {
 		return t, nil
@@ -73,7 +73,7 @@ func findTopic(img *metadata.Image, ref TopicRef) (*metadata.Topic, error) {
 }
 
 func unknownTopic(name string) error {
-	return refuse(UnknownTopicOrPartition, "no topic %q", name)
+	return refuse(UnknownTopicOrPartition, "topic %q does not exist", name)
 }
 
 // A PartitionsIncrease asks for Count partitions in all. Assignments, if any, has the brokers
@@ -130,7 +130,7 @@ func addPartitions(img *metadata.Image, increase PartitionsIncrease, place *plac
 	case added > recordsMax:
 		return nil, tooMany()
 	case given != nil && len(given) != added:
-		return nil, refuse(InvalidReplicaAssignment, "added partitions: %d, assignments: %d; want as many", added, len(given))
+		return nil, refuse(InvalidReplicaAssignment, "%d partitions are added, and replicas are assigned for %d", added, len(given))
 	}
 	factor := len(t.Partitions[0].Replicas)
 	for _, brokers := range given {

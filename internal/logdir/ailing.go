@@ -81,7 +81,7 @@ func (m *Manager) reopenAiling(ctx context.Context) bool {
 		}
 		err := m.cfg.ReplaceLog(p, func() (*commitlog.Log, error) { return m.reopen(p) })
 		if err != nil {
-			m.logger.Error("log stays closed to changes, it is tried again", "partition", p, "err", err)
+			m.logger.Error("log still takes no changes, opening it will be tried again", "partition", p, "err", err)
 			m.ailing.add(p)
 			all = false
 		}

@@ -43,7 +43,7 @@ func (m *Manager) writeCleanState(d *dir, states cleanStates) {
 		err = writeHint(m.cfg.FS, d.file(checkpoint.CleanState), encodeCleanStates(states, marker.ModTime().UnixNano()))
 	}
 	if err != nil {
-		m.logger.Warn("the next start will be slower", "file", d.file(checkpoint.CleanState), "err", err)
+		m.logger.Warn("the state of the logs was not noted, the next start will be slower", "file", d.file(checkpoint.CleanState), "err", err)
 	}
 }
 

@@ -58,9 +58,9 @@ func (m *Manager) failNow(d *dir, cause error) {
 func (m *Manager) failSoon(d *dir, cause error) {
 	switch fault := vfs.FaultOf(cause); {
 	case fault == vfs.SpaceFault:
-		m.logger.Error("log directory has no room", "dir", d.path, "err", cause)
+		m.logger.Error("log directory is full", "dir", d.path, "err", cause)
 	case !endsDir(fault):
-		m.logger.Error("step left out, log directory stays online", "dir", d.path, "fault", fault, "err", cause)
+		m.logger.Error("a step failed, the log directory stays online", "dir", d.path, "fault", fault, "err", cause)
 	case d.setFailure(cause):
 		m.background(func() { m.takeOffline(d, cause) })
 	}

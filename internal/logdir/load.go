@@ -288,7 +288,7 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 		return nil // it stays parked: not loaded
 	}
 	if isDamage(err) {
-		m.logger.Error("damaged log left out", "partition", p, "dir", at.Path, "err", err)
+		m.logger.Error("log is damaged, and not served", "partition", p, "dir", at.Path, "err", err)
 		d.park(p, at.Path, err)
 		return nil
 	}

@@ -88,7 +88,7 @@ func (v *mover) promote(p topic.Partition) (*commitlog.Log, error) {
 	if err != nil {
 		v.keeper.failSoon(live.dir, err)
 	}
-	v.logger.Info("moved", "partition", p, "from", live.dir.path, "to", future.dir.path)
+	v.logger.Info("move is complete", "partition", p, "from", live.dir.path, "to", future.dir.path)
 	return future.log, nil
 }
 
@@ -153,7 +153,7 @@ func (v *mover) settleCopies(dirs []*dir, found []listing) {
 				v.logger.Error("partition is left out: it was moving, and may be in a directory that is offline", "dir", at.Path)
 				d.park(at.Partition, at.Path, ErrMayExist)
 			default:
-				v.logger.Info("move is completed", "partition", at.Partition, "dir", at.Path)
+				v.logger.Info("interrupted move is complete", "partition", at.Partition, "dir", at.Path)
 				gone, err = false, v.unmark(at.Path)
 			}
 			if err != nil {

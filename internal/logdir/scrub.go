@@ -98,7 +98,7 @@ func (s *Scrubber) scrub(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if now, _ := s.places.entry(partition); err != nil && l.Failed() == nil && now.log == l {
-			s.logger.Error("scrub", "partition", partition, "err", err)
+			s.logger.Error("scrubber cannot read a log", "partition", partition, "err", err)
 		}
 		r.Logs++
 		s.done.Add(1)

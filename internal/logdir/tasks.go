@@ -102,7 +102,7 @@ func (m *Manager) retainLog(l *commitlog.Log, now time.Time) {
 	n, err := l.DeleteOldSegments(now)
 	switch {
 	case err != nil && l.Failed() == nil:
-		m.logger.Error("retention", "partition", l.Partition(), "err", err)
+		m.logger.Error("retention failed", "partition", l.Partition(), "err", err)
 	case n > 0:
 		m.logger.Debug("old segments deleted", "partition", l.Partition(), "segments", n)
 	}
@@ -118,7 +118,7 @@ func (m *Manager) flushOverdue(now time.Time) {
 			continue
 		}
 		if err := l.Flush(); err != nil && l.Failed() == nil {
-			m.logger.Error("flush", "partition", p, "err", err)
+			m.logger.Error("flush failed", "partition", p, "err", err)
 		}
 	}
 }

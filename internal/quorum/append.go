@@ -158,7 +158,7 @@ func (l *metadataLog) writable(end int64) (*logSegment, error) {
 	}
 	next, err := l.createSegment(end)
 	if vfs.FaultOf(err) == vfs.ProcessFault && last != nil {
-		l.logger.Warn("the metadata log goes on in its full segment", "err", err)
+		l.logger.Warn("the metadata log got no new segment, and goes on in the full one", "err", err)
 		return last, nil // which has its descriptor
 	}
 	if err != nil {

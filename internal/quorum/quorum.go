@@ -234,7 +234,7 @@ func (q *Quorum) openState() (err error) {
 	epoch := max(q.log.lastEpoch(), q.mu.snapshot.id.epoch)
 	q.state, err = openQuorumState(o.FS, q.dir, q.log, epoch)
 	if errors.Is(err, ErrCorrupt) && q.log.mu.leader.offset >= 0 && o.peers == nil {
-		o.Logger.Error("quorum-state is damaged, and is made anew", "reason", err)
+		o.Logger.Error("quorum-state is damaged, and written anew", "reason", err)
 		q.state, err = newQuorumState(o.FS, q.dir, q.log, epoch), nil
 	}
 	return err

@@ -6,11 +6,11 @@ import "errors"
 var (
 	ErrUnknownTopicOrPartition = errors.New("unknown topic or partition")
 	ErrUnknownTopicID          = errors.New("unknown topic id")
-	ErrInconsistentTopicID     = errors.New("the topic has another id")
-	ErrNotLeaderOrFollower     = errors.New("not the leader of the partition")
+	ErrInconsistentTopicID     = errors.New("the topic id is not that of the topic")
+	ErrNotLeaderOrFollower     = errors.New("this broker is not the leader of the partition")
 	ErrOffline                 = errors.New("the log directory of the partition is offline")
-	ErrFencedLeaderEpoch       = errors.New("leader epoch is older than ours")
-	ErrUnknownLeaderEpoch      = errors.New("leader epoch is newer than ours")
+	ErrFencedLeaderEpoch       = errors.New("the leader epoch is older than that of the partition")
+	ErrUnknownLeaderEpoch      = errors.New("the leader epoch is newer than that of the partition")
 	ErrNotEnoughReplicas       = errors.New("fewer replicas in sync than min.insync.replicas")
 	// ErrNotEnoughReplicasAfterAppend: the records are in the log all the same.
 	ErrNotEnoughReplicasAfterAppend = errors.New("fewer replicas in sync than min.insync.replicas, after the append")

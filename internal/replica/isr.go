@@ -18,11 +18,11 @@ type ISRChange struct {
 
 // Refusals of the controller.
 var (
-	ErrIneligibleReplica     = errors.New("a replica may not be in sync now")
+	ErrIneligibleReplica     = errors.New("a replica may not join the ISR now")
 	ErrOperationNotAttempted = errors.New("not attempted")
 	ErrInvalidUpdateVersion  = errors.New("the partition epoch is not the controller's")
-	ErrInvalidRequest        = errors.New("the controller understands the state of the partition otherwise")
-	ErrNewLeaderElected      = errors.New("changed, and another leader was elected with it")
+	ErrInvalidRequest        = errors.New("the controller has another state of the partition")
+	ErrNewLeaderElected      = errors.New("the ISR was changed, and another leader elected")
 )
 
 // An ISRAnswer is what the controller answers.

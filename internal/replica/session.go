@@ -15,7 +15,7 @@ import (
 var (
 	ErrSessionNotFound = errors.New("no such fetch session")
 	ErrSessionEpoch    = errors.New("unexpected epoch of the fetch session, or it is in use")
-	ErrSessionTopicID  = errors.New("the fetch session names topics in the other way")
+	ErrSessionTopicID  = errors.New("the fetch session has topics by name and the request by id, or the other way round")
 )
 
 // Epochs of a full fetch.

@@ -94,7 +94,7 @@ func (s *Shard) writeEmpty(t *coordinator.Turn, g *group) {
 
 // announce tells all members the generation and begins the wait for SyncGroup.
 func (s *Shard) announce(t *coordinator.Turn, g *group) {
-	s.log.Info("group has a generation", "group", g.id, "generation", g.generation,
+	s.log.Info("group has a new generation", "group", g.id, "generation", g.generation,
 		"members", len(g.members), "protocol", g.protocol, "leader", g.leader)
 	for _, m := range g.members {
 		m.answerJoin(g.joinResponse(m))
