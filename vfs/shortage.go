@@ -25,7 +25,7 @@ func OnShortage(fsys FS, giveBack func()) FS {
 // in all. Descriptors for single operations come back in that time.
 const shortageRetries = 10
 
-// withDescriptor runs open until it does not fail for want of descriptors. Who holds locks meanwhile
+// withDescriptor runs open until it does not fail for want of descriptors. Whoever holds locks meanwhile
 // keeps others waiting, which is better than to fail.
 func (r *relief) withDescriptor(open func() error) error {
 	for pause, tries := time.Millisecond, 0; ; pause, tries = 2*pause, tries+1 {

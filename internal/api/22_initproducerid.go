@@ -13,7 +13,7 @@ import (
 type producerIDs struct {
 	mu        sync.Mutex
 	next, end int64
-	asking    chan struct{} // closed when who asks for the next block has it, or has failed; nil: nobody asks
+	asking    chan struct{} // closed when the request for the next block is answered, or has failed; nil: there is none
 }
 
 // take returns an id, if one is left. Else it returns a channel: to wait for if another asks for a

@@ -14,7 +14,7 @@ import (
 
 // conversions bounds the memory of all that is converted for old clients at the same time, however
 // many there are. Nobody waits for one bound while holding a part of another that the first depends
-// on: turns are for the processor only, ready is never waited for, and who holds sending waits
+// on: turns are for the processor only, ready is never waited for, and a request that holds sending waits
 // for its client, not longer than sendingMax when others wait for him.
 type conversions struct {
 	turns   chan struct{} // a token for each conversion that is under way, decompressed batches included

@@ -4,9 +4,8 @@
 //
 // # Rules
 //
-//   - The tables in apis.go, apis_admin.go and apis_group.go say which versions are served;
-//     ApiVersions reads them, so what is advertised is what is there. (What Kafka answers without
-//     listing it is not listed either.)
+//   - The table in apis.go says which versions are served; ApiVersions reads it, so what is
+//     advertised is what is there. (What Kafka answers without listing it is not listed either.)
 //   - Produce and Fetch are read and written by hand, without an allocation per partition.
 //     Everything else goes through kmsg's structs and the adapter handle.
 //   - A handler may block: the connection reads no further meanwhile, as in Kafka. Its

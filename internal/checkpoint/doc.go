@@ -33,7 +33,7 @@
 //
 //   - A file is written whole to a temporary name, synced, renamed, and its directory
 //     synced. What a crash leaves is the old file or the new one.
-//   - The files are not transactional with each other; who reads two of them clamps.
+//   - The files are not transactional with each other; a reader of two of them clamps.
 //   - A missing checkpoint is an empty one: Kafka creates it empty when it opens it.
 //   - Writers of one path must not run at the same time. Nothing else here has state.
 package checkpoint

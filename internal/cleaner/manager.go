@@ -54,8 +54,8 @@ type Manager struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // forced cleanings
 
-	changing sync.Mutex // held by who starts or stops threads
-	choosing sync.Mutex // held by who looks for a log to clean
+	changing sync.Mutex // held while threads are started or stopped
+	choosing sync.Mutex // held while a log to clean is looked for
 
 	mu struct {
 		sync.Mutex

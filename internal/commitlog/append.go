@@ -131,7 +131,7 @@ func (l *Log) appendValidLocked(v *record.Validated, leaderEpoch int32, o Append
 }
 
 // admitLocked says why a batch with a producer id must be refused, and returns the one that it repeats, if
-// that can be read. One that cannot is written again: who gets an acknowledgement may rely on it. That
+// that can be read. One that cannot is written again: a client may rely on what was acknowledged. That
 // goes where no other batch of the producer, and no end of its transaction, has come behind.
 func (l *Log) admitLocked(batch record.Batch, o AppendOptions) (b producerBatch, duplicate bool, err error) {
 	producers := l.mu.producers
@@ -154,7 +154,7 @@ func (l *Log) admitLocked(batch record.Batch, o AppendOptions) (b producerBatch,
 	return b, false, nil
 }
 
-// isLost reports whether who reads a batch of a producer is told that it is in quarantine.
+// isLost reports whether the readers of a batch of a producer are told that it is in quarantine.
 func (l *Log) isLost(b producerBatch) (bool, error) {
 	o := l.offsets.Load()
 	i := floorSegment(o.segments, b.lastOffset)

@@ -249,7 +249,7 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	}
 	l.voidSyncsLocked(base)
 	l.facts.Store(nil)
-	if l.lost.Load() != nil { // else who reads the file finds that it is of other records
+	if l.lost.Load() != nil { // otherwise a reader of the file finds that it is of other records
 		if err := l.cutLostLocked(0, nil); err != nil {
 			return err
 		}

@@ -3,9 +3,9 @@
 // ReplicationControlManager, ConfigurationControlManager, ClusterControlManager.)
 //
 // A decision is a pure function of an Image, a request, the time, randomness and the offset of its
-// first record: it returns the records to commit and what to answer, the same for the same. A Controller takes decisions one after the other and proposes their
-// records to the quorum, each on the outcome of the one before, whether that is committed yet or
-// not. The records of one request are committed together or not at all. (doc/decisions/0013)
+// first record: it returns the records to commit and what to answer, always the same for the same
+// arguments. A Controller takes decisions one after the other and proposes their records to the
+// quorum, each on the outcome of the one before, whether that is committed yet or not. The records of one request are committed together or not at all. (doc/decisions/0013)
 //
 // # Rules
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 )
 
-// Halt begins the stop: tasks end, and logs are not created or moved any more, so that who is about
+// Halt begins the stop: tasks end, and logs are not created or moved any more, so that whoever is about
 // to create thousands of them comes to an end. The next start does what is left out. Appends and
 // reads go on.
 func (m *Manager) Halt() {
@@ -69,7 +69,7 @@ func (m *Manager) close(ctx context.Context) error {
 }
 
 func (m *Manager) closeDir(ctx context.Context, d *dir) error {
-	d.changing.Lock() // who has entered comes to an end first
+	d.changing.Lock() // those who have entered come to an end first
 	defer d.changing.Unlock()
 	states, err := m.closeLogs(ctx, d)
 	d.mu.Lock()

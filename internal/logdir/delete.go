@@ -12,7 +12,7 @@ import (
 
 // Delete removes partitions. On return they are gone for good, under a name that ends in
 // -delete, and their names are free; the files go after Config.FileDeleteDelay, so that
-// who reads one may finish. Deleting many at once costs little more than deleting one.
+// a reader of one may finish. Deleting many at once costs little more than deleting one.
 func (m *Manager) Delete(partitions ...topic.Partition) error {
 	leave, err := m.change(partitions...)
 	if err != nil {

@@ -39,7 +39,7 @@ func (m *Manager) Start(ctx context.Context) {
 // idleInterval is how often files and indexes that nobody used are closed and dropped.
 const idleInterval = time.Minute
 
-// producerCountInterval is how often producer ids are counted. Who asks for the number does not do
+// producerCountInterval is how often producer ids are counted. The reader of the number does not do
 // it: a log that waits for its disk would keep them waiting.
 const producerCountInterval = time.Minute
 

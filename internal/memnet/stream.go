@@ -134,7 +134,7 @@ func (s *stream) fail(why error) {
 	s.changed.Broadcast()
 }
 
-// setDeadline changes a deadline of the stream; who waits looks at it again.
+// setDeadline changes a deadline of the stream; whoever waits looks at it again.
 func (s *stream) setDeadline(d *deadline, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,7 +53,7 @@
 //   - Proposals build on each other before they are committed (Tail). If one fails, those behind it
 //     fail too, and the next is made of what is there then.
 //   - Subscribers are called in the order of the log, one at a time, on the publisher's goroutine:
-//     raft goes on meanwhile. Who waits for a proposal waits for them too.
+//     raft goes on meanwhile. A caller that waits for its proposal waits for them too.
 //
 // # Snapshots
 //

@@ -172,7 +172,7 @@ func (s *PartitionState) lead(next *PartitionState, local int32, v *View) *leade
 	return l
 }
 
-// enterEpoch begins a leader epoch: who is in sync gets time to show it, who is not holds nothing back and joins
+// enterEpoch begins a leader epoch: a replica in sync gets time to show it, one that is not holds nothing back and joins
 // after a fetch only.
 func (r *ReplicaState) enterEpoch(led, inSync bool, v *View) {
 	r.CaughtUpMs, r.fetchMs, r.fetchEnd = 0, 0, -1

@@ -11,7 +11,7 @@ import (
 const carryChunk = 64 << 10
 
 // AppendDamage appends the bytes of a damage of another segment as they are, none if they are missing,
-// and puts them in quarantine with the offsets that they had. Who does it seals the segment then:
+// and puts them in quarantine with the offsets that they had. The caller seals the segment then:
 // behind bad bytes nothing is appended, which they could make look whole.
 func (s *Segment) AppendDamage(from *Segment, d Damage) error {
 	if err := s.own(); err != nil {

@@ -125,7 +125,7 @@ func (s *Segment) release() {
 	s.log.close()
 	s.index.Lock()
 	defer s.index.Unlock()
-	s.index.bare = false // who was about to make the files comes too late
+	s.index.bare = false // a goroutine that is about to make the files comes too late
 	if idx := s.idx.Swap(nil); idx != nil {
 		s.cfg.Indexes.cache.remove(&idx.slot)
 	}

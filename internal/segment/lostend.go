@@ -21,7 +21,7 @@ func (s *Segment) LostEnd() (d Damage, ok bool, err error) {
 		ok, err = s.ledBehind(next, g.bound)
 	}
 	if errors.Is(err, ErrCorrupt) {
-		return Damage{}, false, nil // who reads there is told
+		return Damage{}, false, nil // readers there are told
 	}
 	return Damage{Position: s.Size(), First: next, End: g.bound, Err: ErrEndLost}, ok, err
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // ReadBytes fills p with the bytes at a position of the .log file, which are below Size. They
-// are as they are in the file: who reads them checks them, and calls Scrub if something is
+// are as they are in the file: the reader checks them, and calls Scrub if something is
 // wrong.
 func (s *Segment) ReadBytes(p []byte, position int64) error {
 	f, err := s.log.acquire()

@@ -64,7 +64,7 @@ func (s *Segment) resetIndexes() {
 	idx.built = true
 	s.idx.Store(idx)
 	s.index.owned, s.index.dirty = true, true
-	s.index.unsynced = true // who was here before may not have synced what he left
+	s.index.unsynced = true // the process before this one may not have synced what it left
 	s.index.stored = storedEntries{}
 	s.bytes = 0
 	s.stamps.set(unknownMax(s.base))

@@ -192,7 +192,7 @@ func Open(fsys vfs.FS, dir string, base int64, cfg Config) (*Segment, error) {
 	return OpenInfo(fsys, dir, base, cfg, info), nil
 }
 
-// OpenInfo is Open for who has asked the file system about the .log file already.
+// OpenInfo is Open for a caller that has the FileInfo of the .log file already.
 func OpenInfo(fsys vfs.FS, dir string, base int64, cfg Config, log fs.FileInfo) *Segment {
 	s := newSegment(fsys, dir, base, cfg)
 	s.size.Store(log.Size())

@@ -12,7 +12,7 @@ import (
 // no limit, and so is the largest float64, Kafka's default for cleaners. The zero value has no
 // limit. All methods are safe for concurrent use.
 //
-// Bytes are paid for afterwards: who has used some waits until they would have been allowed, and
+// Bytes are paid for afterwards: whoever has used some waits until they would have been allowed, and
 // first come is first served. Nothing is saved up, so that an idle time is no licence for a burst.
 type Throttler struct {
 	mu struct {
