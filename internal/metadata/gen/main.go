@@ -11,8 +11,9 @@ import (
 	"log"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/gregor-kafka/gregor/internal/metadata/fieldtable"
 )
 
 func main() {
@@ -37,145 +38,44 @@ func main() {
 	}
 }
 
-// A message is a record with its own key, or a control record without one.
-type message struct {
-	name       string
-	kind       string // "metadata" or "data"
-	key        string
-	maxVersion int
-	root       *structure
-}
-
-type structure struct {
-	name   string
-	fields []*field
-}
-
-type field struct {
-	name     string
-	typ      string // schema type without "[]"
-	array    bool
-	min      int // first version that has the field
-	tag      int // -1: not tagged
-	nullable bool
-	def      string // default in the table, or ""
-	sub      *structure
-}
-
-func parse(text string) ([]*message, error) {
-	var messages []*message
-	var stack []*structure // stack[i] takes the fields indented by i+1 steps
-	used := map[string]bool{}
-	for n, line := range strings.Split(text, "\n") {
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0][0] == '#' {
-			continue
-		}
-		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
-		if depth == 0 {
-			m, err := parseMessage(words)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: %w", n+1, err)
-			}
-			messages = append(messages, m)
-			stack = []*structure{m.root}
-			used[m.name] = true
-			continue
-		}
-		m := messages[len(messages)-1]
-		if words[0] == "struct" { // a definition shared by arrays above it
-			s := m.find(words[1])
-			stack = append(stack[:depth], s)
-			continue
-		}
-		f, err := parseField(words)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
-		}
-		stack = stack[:depth]
-		stack[depth-1].fields = append(stack[depth-1].fields, f)
-		if f.isStruct() {
-			if f.sub = m.find(f.typ); f.sub == nil {
-				name := f.typ
-				if used[name] {
-					name = m.name + name
-				}
-				used[name] = true
-				f.sub = &structure{name: name}
-			}
-			stack = append(stack, f.sub)
-		}
-	}
-	return messages, nil
-}
-
-// find returns the structure of m that the table calls name.
-func (m *message) find(name string) *structure {
-	var in func(s *structure) *structure
-	in = func(s *structure) *structure {
-		for _, f := range s.fields {
-			if f.sub != nil && f.typ == name {
-				return f.sub
-			}
-			if f.sub != nil {
-				if found := in(f.sub); found != nil {
-					return found
-				}
-			}
-		}
-		return nil
-	}
-	return in(m.root)
-}
-
-func parseMessage(words []string) (*message, error) {
-	m := &message{kind: words[0], name: words[1], root: &structure{name: words[1]}}
-	for _, w := range words[2:] {
-		name, value, _ := strings.Cut(w, "=")
-		switch name {
-		case "key":
-			m.key = value
-		case "versions":
-			_, last, ok := strings.Cut(value, "-")
-			if !ok {
-				last = value
-			}
-			v, err := strconv.Atoi(last)
-			if err != nil {
-				return nil, err
-			}
-			m.maxVersion = v
-		case "flexible":
-			if value != "0+" {
-				return nil, fmt.Errorf("%s: only records that are flexible from version 0 on are known here", m.name)
-			}
-		}
-	}
-	return m, nil
-}
-
-func parseField(words []string) (*field, error) {
-	f := &field{name: goName(words[1]), typ: strings.TrimPrefix(words[2], "[]"), tag: -1}
-	f.array = f.typ != words[2]
-	var err error
-	if f.min, err = strconv.Atoi(strings.TrimSuffix(words[0], "+")); err != nil {
+// parse reads the tables, and gives structures and fields the names that they have in Go.
+func parse(text string) ([]*fieldtable.Record, error) {
+	records, err := fieldtable.Parse(text)
+	if err != nil {
 		return nil, err
 	}
-	for _, w := range words[3:] {
-		name, value, _ := strings.Cut(w, "=")
-		switch name {
-		case "tag":
-			f.tag, err = strconv.Atoi(value)
-		case "nullable":
-			f.nullable = true
-		case "default":
-			f.def = value
+	used := map[string]bool{}
+	for _, r := range records {
+		if r.Flexible != 0 {
+			return nil, fmt.Errorf("%s: only records that are flexible from version 0 on are known here", r.Name)
 		}
-		if err != nil {
-			return nil, err
-		}
+		used[r.Name] = true
+		n := namer{record: r.Name, used: used, done: map[*fieldtable.Struct]bool{}}
+		n.fields(&r.Struct)
 	}
-	return f, nil
+	return records, nil
+}
+
+// A namer makes the names of the structures of one record unique.
+type namer struct {
+	record string
+	used   map[string]bool
+	done   map[*fieldtable.Struct]bool
+}
+
+func (n *namer) fields(s *fieldtable.Struct) {
+	for _, f := range s.Fields {
+		f.Name = goName(f.Name)
+		if f.Sub == nil || n.done[f.Sub] {
+			continue
+		}
+		n.done[f.Sub] = true
+		if n.used[f.Sub.Name] {
+			f.Sub.Name = n.record + f.Sub.Name
+		}
+		n.used[f.Sub.Name] = true
+		n.fields(f.Sub)
+	}
 }
 
 // goName spells Kafka's field names as Go does.
@@ -188,6 +88,8 @@ func goName(s string) string {
 	return s
 }
 
+func isNullable(f *fieldtable.Field) bool { return f.Nullable != fieldtable.NotFlexible }
+
 // scalars maps a schema type to its Go type and the name of its codec functions.
 var scalars = map[string][2]string{
 	"bool": {"bool", "Bool"}, "int8": {"int8", "Int8"}, "int16": {"int16", "Int16"}, "uint16": {"uint16", "Uint16"},
@@ -195,36 +97,34 @@ var scalars = map[string][2]string{
 	"uuid": {"uuid.UUID", "UUID"}, "string": {"string", "String"}, "bytes": {"[]byte", "Bytes"},
 }
 
-func (f *field) isStruct() bool { _, ok := scalars[f.typ]; return !ok }
-
-func (f *field) goType() string {
-	t := scalars[f.typ][0]
-	if f.isStruct() {
-		t = f.sub.name
+func goType(f *fieldtable.Field) string {
+	t := scalars[f.Type][0]
+	if f.Sub != nil {
+		t = f.Sub.Name
 	}
 	switch {
-	case f.array:
+	case f.Array:
 		return "[]" + t
-	case f.nullable && f.typ == "string":
+	case isNullable(f) && f.Type == "string":
 		return "*string"
 	}
 	return t
 }
 
 // zeroDefault reports whether the default is Go's zero value.
-func (f *field) zeroDefault() bool {
-	return f.def == "" || f.def == "0" || f.def == "false" || f.def == "null"
+func zeroDefault(f *fieldtable.Field) bool {
+	return f.Default == "" || f.Default == "0" || f.Default == "false" || f.Default == "null"
 }
 
-func generate(messages []*message) []byte {
+func generate(messages []*fieldtable.Record) []byte {
 	g := &generator{}
 	g.p("// Code generated by gen from records.txt; DO NOT EDIT.\n\npackage metadata\n")
 	g.p("import \"github.com/gregor-kafka/gregor/internal/uuid\"\n")
 	g.p("// newRecord returns an empty record for an API key, with Kafka's defaults, or nil.")
 	g.p("func newRecord(key int16) Record {\nswitch key {")
 	for _, m := range messages {
-		if m.kind == "metadata" {
-			g.p("case %s: return New%s()", m.key, m.name)
+		if m.Kind == "metadata" {
+			g.p("case %d: return New%s()", m.Key, m.Name)
 		}
 	}
 	g.p("}\nreturn nil\n}\n")
@@ -238,92 +138,92 @@ type generator struct{ bytes.Buffer }
 
 func (g *generator) p(format string, args ...any) { fmt.Fprintf(&g.Buffer, format+"\n", args...) }
 
-func (g *generator) message(m *message) {
-	if m.kind == "metadata" {
-		g.p("// %s is the record with API key %s, versions 0 to %d.", m.name, m.key, m.maxVersion)
+func (g *generator) message(m *fieldtable.Record) {
+	if m.Kind == "metadata" {
+		g.p("// %s is the record with API key %d, versions 0 to %d.", m.Name, m.Key, m.Max)
 	} else {
-		g.p("// %s is the value of a control record, versions 0 to %d.", m.name, m.maxVersion)
+		g.p("// %s is the value of a control record, versions 0 to %d.", m.Name, m.Max)
 	}
-	g.structure(m.root)
-	g.p("// New%s returns a record with Kafka's defaults.", m.name)
-	g.p("func New%s() *%s { r := new(%s); r.setDefaults(); return r }\n", m.name, m.name, m.name)
-	if m.kind == "metadata" {
-		g.p("// APIKey returns %s.", m.key)
-		g.p("func (*%s) APIKey() int16 { return %s }\n", m.name, m.key)
+	g.structure(&m.Struct)
+	g.p("// New%s returns a record with Kafka's defaults.", m.Name)
+	g.p("func New%s() *%s { r := new(%s); r.setDefaults(); return r }\n", m.Name, m.Name, m.Name)
+	if m.Kind == "metadata" {
+		g.p("// APIKey returns %d.", m.Key)
+		g.p("func (*%s) APIKey() int16 { return %d }\n", m.Name, m.Key)
 	}
-	g.p("// MaxVersion returns %d.", m.maxVersion)
-	g.p("func (*%s) MaxVersion() int16 { return %d }\n", m.name, m.maxVersion)
-	g.codecs(m.root, map[string]bool{})
+	g.p("// MaxVersion returns %d.", m.Max)
+	g.p("func (*%s) MaxVersion() int16 { return %d }\n", m.Name, m.Max)
+	g.codecs(&m.Struct, map[string]bool{})
 }
 
 // structure declares the Go types of s and of what it holds.
-func (g *generator) structure(s *structure) {
-	g.p("type %s struct {", s.name)
+func (g *generator) structure(s *fieldtable.Struct) {
+	g.p("type %s struct {", s.Name)
 	seen := map[string]bool{}
-	var subs []*structure
-	for _, f := range s.fields {
+	var subs []*fieldtable.Struct
+	for _, f := range s.Fields {
 		comment := ""
-		if f.min > 0 {
-			comment = fmt.Sprintf("from version %d", f.min)
+		if f.Min > 0 {
+			comment = fmt.Sprintf("from version %d", f.Min)
 		}
-		if f.nullable {
+		if isNullable(f) {
 			comment = strings.TrimPrefix(comment+", nil is null", ", ")
 		}
-		if !f.zeroDefault() {
-			comment = strings.TrimPrefix(comment+", default "+f.def, ", ")
+		if !zeroDefault(f) {
+			comment = strings.TrimPrefix(comment+", default "+f.Default, ", ")
 		}
 		if comment != "" {
 			comment = " // " + comment
 		}
-		g.p("%s %s%s", f.name, f.goType(), comment)
-		if f.sub != nil && !seen[f.sub.name] {
-			seen[f.sub.name] = true
-			subs = append(subs, f.sub)
+		g.p("%s %s%s", f.Name, goType(f), comment)
+		if f.Sub != nil && !seen[f.Sub.Name] {
+			seen[f.Sub.Name] = true
+			subs = append(subs, f.Sub)
 		}
 	}
 	g.p("}\n")
 	for _, sub := range subs {
-		g.p("// %s is an element of %s.", sub.name, s.name)
+		g.p("// %s is an element of %s.", sub.Name, s.Name)
 		g.structure(sub)
 	}
 }
 
-func (g *generator) codecs(s *structure, done map[string]bool) {
-	if done[s.name] {
+func (g *generator) codecs(s *fieldtable.Struct, done map[string]bool) {
+	if done[s.Name] {
 		return
 	}
-	done[s.name] = true
-	g.p("func (r *%s) setDefaults() {\n*r = %s{", s.name, s.name)
-	for _, f := range s.fields {
-		if !f.zeroDefault() {
-			g.p("%s: %s,", f.name, f.def)
+	done[s.Name] = true
+	g.p("func (r *%s) setDefaults() {\n*r = %s{", s.Name, s.Name)
+	for _, f := range s.Fields {
+		if !zeroDefault(f) {
+			g.p("%s: %s,", f.Name, f.Default)
 		}
 	}
 	g.p("}\n}\n")
 	g.appendTo(s)
 	g.decode(s)
-	for _, f := range s.fields {
-		if f.sub != nil {
-			g.codecs(f.sub, done)
+	for _, f := range s.Fields {
+		if f.Sub != nil {
+			g.codecs(f.Sub, done)
 		}
 	}
 }
 
 // guarded writes body under a version test where the field needs one.
-func (g *generator) guarded(f *field, body func()) {
-	if f.min > 0 {
-		g.p("if version >= %d {", f.min)
+func (g *generator) guarded(f *fieldtable.Field, body func()) {
+	if f.Min > 0 {
+		g.p("if version >= %d {", f.Min)
 	}
 	body()
-	if f.min > 0 {
+	if f.Min > 0 {
 		g.p("}")
 	}
 }
 
-func (g *generator) appendTo(s *structure) {
-	g.p("func (r *%s) appendTo(b []byte, version int16) []byte {", s.name)
-	for _, f := range s.fields {
-		if f.tag < 0 {
+func (g *generator) appendTo(s *fieldtable.Struct) {
+	g.p("func (r *%s) appendTo(b []byte, version int16) []byte {", s.Name)
+	for _, f := range s.Fields {
+		if f.Tag < 0 {
 			g.guarded(f, func() { g.appendValue(f, "b") })
 		}
 	}
@@ -334,58 +234,58 @@ func (g *generator) appendTo(s *structure) {
 	g.p("var tags tagSection")
 	for _, f := range tagged(s) {
 		g.guarded(f, func() {
-			g.p("if %s {", f.present())
+			g.p("if %s {", present(f))
 			g.p("body := tags.begin()")
 			g.appendValue(f, "body")
-			g.p("tags.end(%d, body)\n}", f.tag)
+			g.p("tags.end(%d, body)\n}", f.Tag)
 		})
 	}
 	g.p("return tags.appendTo(b)\n}\n")
 }
 
 // present is the condition under which a tagged field is written: it differs from its default.
-func (f *field) present() string {
+func present(f *fieldtable.Field) string {
 	switch {
-	case f.array && f.nullable:
-		return "r." + f.name + " != nil"
-	case f.array:
-		return "len(r." + f.name + ") > 0"
-	case f.nullable && f.typ == "string":
-		return "r." + f.name + " != nil"
-	case f.def == "":
-		return "r." + f.name + " != 0"
+	case f.Array && isNullable(f):
+		return "r." + f.Name + " != nil"
+	case f.Array:
+		return "len(r." + f.Name + ") > 0"
+	case isNullable(f) && f.Type == "string":
+		return "r." + f.Name + " != nil"
+	case f.Default == "":
+		return "r." + f.Name + " != 0"
 	}
-	return "r." + f.name + " != " + f.def
+	return "r." + f.Name + " != " + f.Default
 }
 
-func (g *generator) appendValue(f *field, b string) {
-	codec, v := scalars[f.typ][1], "r."+f.name
+func (g *generator) appendValue(f *fieldtable.Field, b string) {
+	codec, v := scalars[f.Type][1], "r."+f.Name
 	switch {
-	case f.array && f.isStruct():
+	case f.Array && f.Sub != nil:
 		g.p("%s = appendLength(%s, len(%s), %s)", b, b, v, nilExpr(f))
 		g.p("for i := range %s {\n%s = %s[i].appendTo(%s, version)\n}", v, b, v, b)
-	case f.array:
-		g.p("%s = appendArray(%s, %s, %t, append%s)", b, b, v, f.nullable, codec)
-	case f.isStruct():
+	case f.Array:
+		g.p("%s = appendArray(%s, %s, %t, append%s)", b, b, v, isNullable(f), codec)
+	case f.Sub != nil:
 		g.p("%s = %s.appendTo(%s, version)", b, v, b)
-	case f.nullable && f.typ == "string":
+	case isNullable(f) && f.Type == "string":
 		g.p("%s = appendNullableString(%s, %s)", b, b, v)
 	default:
 		g.p("%s = append%s(%s, %s)", b, codec, b, v)
 	}
 }
 
-func nilExpr(f *field) string {
-	if f.nullable {
-		return "r." + f.name + " == nil"
+func nilExpr(f *fieldtable.Field) string {
+	if isNullable(f) {
+		return "r." + f.Name + " == nil"
 	}
 	return "false"
 }
 
-func (g *generator) decode(s *structure) {
-	g.p("func (r *%s) decode(d *decoder, version int16) {", s.name)
-	for _, f := range s.fields {
-		if f.tag < 0 {
+func (g *generator) decode(s *fieldtable.Struct) {
+	g.p("func (r *%s) decode(d *decoder, version int16) {", s.Name)
+	for _, f := range s.Fields {
+		if f.Tag < 0 {
 			g.guarded(f, func() { g.decodeValue(f) })
 		}
 	}
@@ -395,35 +295,35 @@ func (g *generator) decode(s *structure) {
 	}
 	g.p("for tag := range d.tags() {\nswitch tag {")
 	for _, f := range tagged(s) {
-		g.p("case %d:", f.tag)
+		g.p("case %d:", f.Tag)
 		g.guarded(f, func() { g.decodeValue(f) })
 	}
 	g.p("}\n}\n}\n")
 }
 
-func (g *generator) decodeValue(f *field) {
-	codec, v := scalars[f.typ][1], "r."+f.name
+func (g *generator) decodeValue(f *fieldtable.Field) {
+	codec, v := scalars[f.Type][1], "r."+f.Name
 	decodeFunc := "(*decoder).read" + codec
 	switch {
-	case f.array && f.isStruct():
-		g.p("%s = makeStructs[%s](d)", v, f.sub.name)
+	case f.Array && f.Sub != nil:
+		g.p("%s = makeStructs[%s](d)", v, f.Sub.Name)
 		g.p("for i := range %s {\n%s[i].setDefaults()\n%s[i].decode(d, version)\n}", v, v, v)
-	case f.array:
-		g.p("%s = readArray(d, %t, %s)", v, f.nullable, decodeFunc)
-	case f.isStruct():
+	case f.Array:
+		g.p("%s = readArray(d, %t, %s)", v, isNullable(f), decodeFunc)
+	case f.Sub != nil:
 		g.p("%s.setDefaults()\n%s.decode(d, version)", v, v)
-	case f.nullable && f.typ == "string":
+	case isNullable(f) && f.Type == "string":
 		g.p("%s = d.readNullableString()", v)
 	default:
 		g.p("%s = d.read%s()", v, codec)
 	}
 }
 
-func hasTags(s *structure) bool { return len(tagged(s)) > 0 }
+func hasTags(s *fieldtable.Struct) bool { return len(tagged(s)) > 0 }
 
 // tagged returns the tagged fields of s in the order in which they are written.
-func tagged(s *structure) []*field {
-	list := slices.DeleteFunc(slices.Clone(s.fields), func(f *field) bool { return f.tag < 0 })
-	slices.SortFunc(list, func(a, b *field) int { return cmp.Compare(a.tag, b.tag) })
+func tagged(s *fieldtable.Struct) []*fieldtable.Field {
+	list := slices.DeleteFunc(slices.Clone(s.Fields), func(f *fieldtable.Field) bool { return f.Tag < 0 })
+	slices.SortFunc(list, func(a, b *fieldtable.Field) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list
 }

@@ -44,7 +44,7 @@ func appendControlValue(dst []byte, name string, value []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return s.appendJSON(dst, value, min(version, s.max))
+	return appendRecord(dst, s, value, min(version, s.Max))
 }
 
 // AppendControlJSON appends what a control record says: its type, and its fields. What

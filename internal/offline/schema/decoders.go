@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gregor-kafka/gregor/internal/metadata/fieldtable"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -123,7 +124,7 @@ func (c coordinator) appendKey(dst, key []byte) ([]byte, error) {
 	if s == nil {
 		return append(dst, `"unknown"}`...), nil
 	}
-	dst, err = s.appendJSON(dst, rest, 0)
+	dst, err = appendRecord(dst, s, rest, 0)
 	return append(dst, '}'), err
 }
 
@@ -145,15 +146,15 @@ func (c coordinator) appendValue(dst []byte, d Decoder, r *record.Record) ([]byt
 	return append(dst, '}'), err
 }
 
-// appendData is appendJSON, and shows what Kafka's own decoders look into further: the state
+// appendData is appendRecord, and shows what Kafka's own decoders look into further: the state
 // of a transaction by its name, and the subscriptions and assignments of consumers.
-func (d Decoder) appendData(dst []byte, s *schema, b []byte, version int16) ([]byte, error) {
+func (d Decoder) appendData(dst []byte, s *fieldtable.Record, b []byte, version int16) ([]byte, error) {
 	n := len(dst)
-	dst, err := s.appendJSON(dst, b, version)
+	dst, err := appendRecord(dst, s, b, version)
 	if err != nil {
 		return dst, err
 	}
-	switch s.name {
+	switch s.Name {
 	case "TransactionLogValue":
 		return append(dst[:n], nameStatus(string(dst[n:]))...), nil
 	case "GroupMetadataValue":
@@ -193,11 +194,11 @@ func appendMetadata(dst, b []byte) ([]byte, error) {
 		return dst, fmt.Errorf("unknown record key %d", key)
 	}
 	if version > 1<<15-1 {
-		return dst, fmt.Errorf("%s: version %d", s.name, version)
+		return dst, fmt.Errorf("%s: version %d", s.Name, version)
 	}
-	dst = append(append(append(dst, `{"type":"`...), upperSnake(s.name)...), `","version":`...)
+	dst = append(append(append(dst, `{"type":"`...), upperSnake(s.Name)...), `","version":`...)
 	dst = append(text.AppendInt(dst, int64(version)), `,"data":`...)
-	dst, err := s.appendJSON(dst, r.b, int16(version))
+	dst, err := appendRecord(dst, s, r.b, int16(version))
 	return append(dst, '}'), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/gregor-kafka/gregor/internal/metadata/fieldtable"
 	"github.com/gregor-kafka/gregor/internal/offline/text"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
@@ -135,10 +136,10 @@ func AppendBase64(dst, v []byte) []byte {
 // last in the bytes, and where the table has them in JSON; they are there only if they are in
 // the bytes, since writers leave out those with the default value.
 func (s *structure) appendJSON(dst []byte, r *reader, version int16) []byte {
-	values := make([][]byte, len(s.fields))
-	for i, f := range s.fields {
-		if f.tag < 0 && f.min <= version && version <= f.max {
-			values[i] = f.appendJSON(nil, r, version)
+	values := make([][]byte, len(s.Fields))
+	for i, f := range s.Fields {
+		if f.Tag < 0 && f.Min <= version && version <= f.Max {
+			values[i] = (*field)(f).appendJSON(nil, r, version)
 		}
 	}
 	if r.flexible {
@@ -154,7 +155,7 @@ func (s *structure) appendJSON(dst []byte, r *reader, version int16) []byte {
 			dst = append(dst, ',')
 		}
 		sep = true
-		dst = append(append(append(dst, '"'), s.fields[i].name...), `":`...)
+		dst = append(append(append(dst, '"'), s.Fields[i].Name...), `":`...)
 		dst = append(dst, v...)
 	}
 	return append(dst, '}')
@@ -170,9 +171,9 @@ func (s *structure) readTags(r *reader, version int16, values [][]byte) {
 			return
 		}
 		part := &reader{b: r.take(int(size)), flexible: true}
-		for i, f := range s.fields {
-			if f.tag == int(tag) {
-				values[i] = f.appendJSON(nil, part, version)
+		for i, f := range s.Fields {
+			if f.Tag == int(tag) {
+				values[i] = (*field)(f).appendJSON(nil, part, version)
 			}
 		}
 		if part.err != nil {
@@ -182,8 +183,8 @@ func (s *structure) readTags(r *reader, version int16, values [][]byte) {
 }
 
 func (f *field) appendJSON(dst []byte, r *reader, version int16) []byte {
-	null := version >= f.nullable
-	if !f.array {
+	null := version >= f.Nullable
+	if !f.Array {
 		return f.appendElement(dst, r, version, null)
 	}
 	n := r.length(4, null)
@@ -204,27 +205,27 @@ func (f *field) appendJSON(dst []byte, r *reader, version int16) []byte {
 }
 
 func (f *field) appendElement(dst []byte, r *reader, version int16, null bool) []byte {
-	if f.sub == nil {
-		return scalars[f.typ](dst, r, null)
+	if f.Sub == nil {
+		return scalars[f.Type](dst, r, null)
 	}
-	if null && !r.presence(f.tag >= 0) {
+	if null && !r.presence(f.Tag >= 0) {
 		return append(dst, "null"...)
 	}
-	return f.sub.appendJSON(dst, r, version)
+	return (*structure)(f.Sub).appendJSON(dst, r, version)
 }
 
-// appendJSON appends what b has in the given version. All of b has to be used.
-func (s *schema) appendJSON(dst, b []byte, version int16) ([]byte, error) {
-	if version < 0 || version > s.max {
-		return dst, fmt.Errorf("%s: version %d, want at most %d", s.name, version, s.max)
+// appendRecord appends what b has in the given version of s. All of b has to be used.
+func appendRecord(dst []byte, s *fieldtable.Record, b []byte, version int16) ([]byte, error) {
+	if version < 0 || version > s.Max {
+		return dst, fmt.Errorf("%s: version %d, want at most %d", s.Name, version, s.Max)
 	}
-	r := &reader{b: b, flexible: version >= s.flexible}
-	dst = s.root.appendJSON(dst, r, version)
+	r := &reader{b: b, flexible: version >= s.Flexible}
+	dst = (*structure)(&s.Struct).appendJSON(dst, r, version)
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes left behind the last field", len(r.b))
 	}
 	if r.err != nil {
-		return dst, fmt.Errorf("%s: %w", s.name, r.err)
+		return dst, fmt.Errorf("%s: %w", s.Name, r.err)
 	}
 	return dst, nil
 }

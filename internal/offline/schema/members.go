@@ -46,6 +46,6 @@ func decodeMember(encoded, name string) (string, bool) {
 		return "", false
 	}
 	s := tables().data[name]
-	out, err := s.appendJSON(nil, rest, min(version, s.max))
+	out, err := appendRecord(nil, s, rest, min(version, s.Max))
 	return string(out), err == nil
 }
