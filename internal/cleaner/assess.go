@@ -83,7 +83,7 @@ func assess(s *shape, checkpoint int64, c *commitlog.Config, now time.Time) (ass
 }
 
 // setLimit finds the base of the segment that a cleaning must not touch: the one that holds the
-// first offset which is not settled, or is too young.
+// first offset which is not decided, or is too young.
 func (a *assessment) setLimit(s *shape, c *commitlog.Config, now time.Time) error {
 	sealed, active := s.sealed(), s.active()
 	offset := active.base

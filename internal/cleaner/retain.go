@@ -7,10 +7,10 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 )
 
-// janitor deletes old segments of compacted logs until ctx ends: those below the log start
+// runRetention deletes old segments of compacted logs until ctx ends: those below the log start
 // (KAFKA-7400) and, with cleanup.policy=compact,delete, those that retention gives up.
 // (Kafka's cleaner threads do it between two cleanings.)
-func (m *Manager) janitor(ctx context.Context, interval time.Duration) {
+func (m *Manager) runRetention(ctx context.Context, interval time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

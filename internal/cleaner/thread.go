@@ -13,7 +13,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// A pool is the threads that run with one configuration, and the janitor beside them.
+// A pool is the threads that run with one configuration, and the retention of compacted logs beside them.
 type pool struct {
 	stop    context.CancelFunc
 	threads []*thread
@@ -41,7 +41,7 @@ func (m *Manager) startThreads(c Config) {
 		})
 	}
 	if c.threads() > 0 {
-		p.work.Go(func() { m.janitor(ctx, c.backoff()) })
+		p.work.Go(func() { m.runRetention(ctx, c.backoff()) })
 	}
 	m.mu.Lock()
 	m.mu.pool = p
@@ -137,7 +137,7 @@ func (m *Manager) clean(cleaner *compaction.Cleaner, c *cleaning) (*Outcome, err
 		err = fmt.Errorf("%w: it ends at offset %d, where it began", errNoProgress, result.EndOffset)
 	}
 	if err == nil {
-		err = m.settle(c, result.EndOffset)
+		err = m.noteClean(c, result.EndOffset)
 	}
 	out := newOutcome(c, &result, before, c.log.Size(), m.now(), err)
 	if err != nil && (m.states.isAborted(&c.task) || c.ctx.Err() != nil) {
@@ -157,8 +157,8 @@ func (m *Manager) clean(cleaner *compaction.Cleaner, c *cleaning) (*Outcome, err
 	return out, err
 }
 
-// settle notes how far a log is clean, unless somebody wants the log: it may be truncated next.
-func (m *Manager) settle(c *cleaning, end int64) error {
+// noteClean notes how far a log is clean, unless somebody wants the log: it may be truncated next.
+func (m *Manager) noteClean(c *cleaning, end int64) error {
 	if m.states.isAborted(&c.task) {
 		return context.Canceled
 	}

@@ -28,12 +28,12 @@ type txnFacts struct {
 	// nobody has looked.
 	through atomic.Int64
 
-	// settled are all transactions that ended in a damage of the segment.
-	settled []segment.OpenTxn
+	// ended are all transactions that ended in a damage of the segment.
+	ended []segment.OpenTxn
 }
 
 func (f *txnFacts) isNothing() bool {
-	return len(f.open) == 0 && len(f.settled) == 0
+	return len(f.open) == 0 && len(f.ended) == 0
 }
 
 // A factTable has the facts of those segments that have any. It is immutable.
@@ -79,7 +79,7 @@ func (l *Log) noteOpenLocked(segments []*segment.Segment, active *segment.Segmen
 	}
 	f := &txnFacts{}
 	if had := l.knownFacts(active); had != noFacts {
-		f.settled = had.settled
+		f.ended = had.ended
 	}
 	f.open = l.mu.producers.openTxns()
 	l.setFactsLocked(segments, active, f)
@@ -105,8 +105,8 @@ func (l *Log) cutFactsLocked(segments []*segment.Segment, offset int64) {
 			continue
 		}
 		cut := &txnFacts{
-			open:    slices.DeleteFunc(slices.Clone(f.open), func(t segment.OpenTxn) bool { return t.FirstOffset >= offset }),
-			settled: f.settled,
+			open:  slices.DeleteFunc(slices.Clone(f.open), func(t segment.OpenTxn) bool { return t.FirstOffset >= offset }),
+			ended: f.ended,
 		}
 		if !cut.isNothing() {
 			next[s] = cut
@@ -121,10 +121,10 @@ func (l *Log) inheritFactsLocked(segments, cleaned, old []*segment.Segment) {
 	for _, s := range old {
 		f := l.knownFacts(s)
 		sum.open = append(sum.open, f.open...)
-		sum.settled = append(sum.settled, f.settled...)
+		sum.ended = append(sum.ended, f.ended...)
 	}
 	for _, s := range cleaned {
-		l.setFactsLocked(segments, s, &txnFacts{open: sum.open, settled: sum.settled})
+		l.setFactsLocked(segments, s, &txnFacts{open: sum.open, ended: sum.ended})
 	}
 }
 
@@ -350,7 +350,7 @@ func (l *Log) noteEndless(o *Offsets, i int, pending map[int64]int64) error {
 	if err != nil {
 		return err
 	}
-	f := &txnFacts{settled: had.settled}
+	f := &txnFacts{ended: had.ended}
 	var undecided []UndecidedTxn
 	for _, t := range had.open {
 		u := UndecidedTxn{t.ProducerID, t.FirstOffset, o.segments[i+1].BaseOffset()}
@@ -385,7 +385,7 @@ func (l *Log) dropEnded(o *Offsets, k int, pending map[int64]int64, lost *lostTx
 	if err != nil {
 		return err
 	}
-	for _, t := range f.settled {
+	for _, t := range f.ended {
 		if first, ok := pending[t.ProducerID]; ok && t.FirstOffset <= first {
 			delete(pending, t.ProducerID)
 		}

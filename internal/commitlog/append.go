@@ -320,11 +320,11 @@ func (l *Log) writeLocked(s *stampedSet, c *Config) (AppendInfo, error) {
 	l.mu.producers.end, l.offsets.data = s.last+1, s.last+1
 	next := l.offsets.next()
 	next.end = position{s.last + 1, active, active.Size()}
-	l.offsets.trail.add(next.end)
+	l.offsets.recent.add(next.end)
 	if s.commits {
 		next.highWatermark = next.end
 	}
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 	return AppendInfo{
 		FirstOffset:    s.first,
 		LastOffset:     s.last,

@@ -141,7 +141,7 @@ func (l *Log) appendDamageLocked(active, from *segment.Segment, d segment.Damage
 	l.offsets.data = d.End
 	next := l.offsets.next()
 	next.end = position{d.End, active, active.Size()}
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 	copied := active.Damages()
 	t, ended, err := l.mu.producers.lostIn(active, copied[len(copied)-1], aborted)
 	if ended {

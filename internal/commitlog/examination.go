@@ -77,7 +77,7 @@ func (l *Log) examine(segments []*segment.Segment, i int, live *ProducerState, c
 	if err != nil {
 		return err
 	}
-	if err := e.settle(list); err != nil {
+	if err := e.decideAll(list); err != nil {
 		return err
 	}
 	if err := e.s.ReplaceAborted(list); err != nil {
@@ -275,8 +275,8 @@ func isWider(segments []*segment.Segment, had, made segment.AbortedTxn) (bool, e
 	return !other, err
 }
 
-// settle decides about the transactions that are in doubt, and notes those that stay so.
-func (e *examination) settle(list []segment.AbortedTxn) error {
+// decideAll decides about the transactions that are in doubt, and notes those that stay so.
+func (e *examination) decideAll(list []segment.AbortedTxn) error {
 	lost, err := e.log.lostTransactionsLocked()
 	if err != nil {
 		return err
@@ -344,7 +344,7 @@ func (e *examination) decide(d *doubt, v txnVerdict, indexed bool) {
 	}
 	f := &e.facts
 	f.open = slices.DeleteFunc(f.open, func(t segment.OpenTxn) bool { return t == d.open() })
-	f.settled = append(f.settled, d.open())
+	f.ended = append(f.ended, d.open())
 	switch v {
 	case verdictAborted:
 		if indexed {

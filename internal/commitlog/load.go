@@ -217,7 +217,7 @@ func (r *recovery) start() error {
 	l.flush.lastFlush.Store(l.now().UnixMilli())
 	r.producers.doubts, r.producers.lost = nil, nil // what is appended from now on is not theirs
 	l.mu.producers = r.producers
-	l.offsets.settle(l.offsets.begin(logStart, r.end, r.point, r.segments), l.mu.producers)
+	l.offsets.publish(l.offsets.begin(logStart, r.end, r.point, r.segments), l.mu.producers)
 	return l.dropFound(r.segments)
 }
 

@@ -437,7 +437,7 @@ func (l *Log) snapshotAndFlush() error {
 	if end < l.offsets.Load().End { // a gap that a truncation left is forgotten
 		next := l.offsets.next()
 		next.end.offset = end
-		l.offsets.settle(next, l.mu.producers)
+		l.offsets.publish(next, l.mu.producers)
 		l.epochs.truncateFromEnd(end)
 	}
 	err := l.mu.snapshots.write(l.mu.producers)

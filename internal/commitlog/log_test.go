@@ -94,7 +94,7 @@ func TestReadLimits(t *testing.T) {
 	_, err := l.AppendAsLeader(spec{records: 2}.build(t), 0, AppendOptions{})
 	must(t, err)
 	for hw, wantEnd := range []int64{0, 0, 2, 2, 4, 4, 6, 6, 8} {
-		l.offsets.trail.clear() // no place is remembered: readers find it
+		l.offsets.recent.clear() // no place is remembered: readers find it
 		l.SetHighWatermark(int64(hw))
 		if _, end := readAll(t, l, 0, ReadUncommitted); end != wantEnd {
 			t.Errorf("high watermark %d: read up to %d, want %d", hw, end, wantEnd)

@@ -34,7 +34,7 @@ func (l *Log) raiseLogStartLocked(offset int64, segments []*segment.Segment) {
 	next := l.offsets.next()
 	next.LogStart = offset
 	next.segments = segments
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 }
 
 // DeleteOldSegments removes what retention allows, as of now, and returns how many

@@ -286,7 +286,7 @@ func (l *Log) noteCutLocked(segments []*segment.Segment, kept int, offset int64)
 	var list []UndecidedTxn
 	for i, s := range segments[:kept] {
 		known := s.TxnsComplete() && s.TxnsProven()
-		quiet := known && len(l.knownFacts(s).settled) == 0 || !known && i+1 < kept
+		quiet := known && len(l.knownFacts(s).ended) == 0 || !known && i+1 < kept
 		if known && l.knownFacts(s) == noFacts || len(s.Damages()) == 0 && quiet {
 			continue
 		}

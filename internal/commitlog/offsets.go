@@ -97,9 +97,9 @@ type offsets struct {
 	// recoveryPoint is the end of what is certainly on disk.
 	recoveryPoint atomic.Int64
 
-	data  int64 // behind the last batch; below the log end after some truncations
-	slab  slab
-	trail trail
+	data   int64 // behind the last batch; below the log end after some truncations
+	block  offsetsBlock
+	recent recentAppends
 }
 
 // dataEnd returns the offset behind the last batch, the log start if that is behind it.
@@ -110,23 +110,23 @@ func (w *offsets) begin(logStart, end, recoveryPoint int64, segments []*segment.
 	w.recoveryPoint.Store(recoveryPoint)
 	w.data = end
 	active := segments[len(segments)-1]
-	o := w.slab.next()
+	o := w.block.next()
 	*o = Offsets{LogStart: logStart, segments: segments}
 	o.end = position{end, active, active.Size()}
 	o.highWatermark = position{offset: logStart}
 	return o
 }
 
-// next returns a copy of the state to change and hand to settle.
+// next returns a copy of the state to change and hand to publish.
 func (w *offsets) next() *Offsets {
-	o := w.slab.next()
+	o := w.block.next()
 	*o = *w.Load()
 	return o
 }
 
-// settle makes o consistent and publishes it. What may have changed is anything but the last stable
+// publish makes o consistent and shows it to readers. What may have changed is anything but the last stable
 // offset, which follows from the rest and from the open transactions of the producers.
-func (w *offsets) settle(o *Offsets, producers *ProducerState) {
+func (w *offsets) publish(o *Offsets, producers *ProducerState) {
 	o.End = o.end.offset
 	if hw := min(max(o.highWatermark.offset, o.LogStart), o.End); hw != o.highWatermark.offset {
 		o.highWatermark = w.locate(o, hw)
@@ -151,7 +151,7 @@ func (w *offsets) locate(o *Offsets, offset int64) position {
 	if offset == o.end.offset {
 		return o.end
 	}
-	if p, ok := w.trail.find(offset); ok {
+	if p, ok := w.recent.find(offset); ok {
 		return p
 	}
 	return position{offset: offset}
@@ -160,7 +160,7 @@ func (w *offsets) locate(o *Offsets, offset int64) position {
 func (w *offsets) moveHighWatermark(offset int64, producers *ProducerState) {
 	next := w.next()
 	next.highWatermark = w.locate(next, offset)
-	w.settle(next, producers)
+	w.publish(next, producers)
 }
 
 // synced raises the recovery point.
@@ -169,19 +169,19 @@ func (w *offsets) synced(end int64) { w.recoveryPoint.Store(max(w.recoveryPoint.
 // truncated lowers the recovery point, and forgets places in files.
 func (w *offsets) truncated(offset int64) {
 	w.recoveryPoint.Store(min(w.recoveryPoint.Load(), offset))
-	w.trail.clear()
+	w.recent.clear()
 }
 
-// A slab makes Offsets in blocks, so that an append rarely allocates. A log in use keeps
+// An offsetsBlock makes Offsets in blocks, so that an append rarely allocates. A log in use keeps
 // one block of blockMax; an idle one kept small what it never needed.
-type slab struct {
+type offsetsBlock struct {
 	block []Offsets
 	size  int
 }
 
 const blockMax = 16
 
-func (s *slab) next() *Offsets {
+func (s *offsetsBlock) next() *Offsets {
 	if len(s.block) == 0 {
 		s.size = min(max(1, 2*s.size), blockMax)
 		s.block = make([]Offsets, s.size)
@@ -191,19 +191,19 @@ func (s *slab) next() *Offsets {
 	return o
 }
 
-// A trail remembers where the last few appends began and ended. High watermarks follow
+// recentAppends remembers where the last few appends began and ended. High watermarks follow
 // those places, so that publishing one needs no look-up in a file.
-type trail struct {
+type recentAppends struct {
 	positions [8]position
 	next      int
 }
 
-func (t *trail) add(p position) {
+func (t *recentAppends) add(p position) {
 	t.positions[t.next] = p
 	t.next = (t.next + 1) % len(t.positions)
 }
 
-func (t *trail) find(offset int64) (position, bool) {
+func (t *recentAppends) find(offset int64) (position, bool) {
 	for _, p := range t.positions {
 		if p.segment != nil && p.offset == offset {
 			return p, true
@@ -212,7 +212,7 @@ func (t *trail) find(offset int64) (position, bool) {
 	return position{}, false
 }
 
-func (t *trail) clear() { *t = trail{} }
+func (t *recentAppends) clear() { *t = recentAppends{} }
 
 // CleanSegments describes the segments as the cleaner sees them, oldest first. It takes no
 // lock, and the files may have left the log meanwhile.

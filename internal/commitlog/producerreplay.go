@@ -88,6 +88,6 @@ func (l *Log) resetProducersLocked(next *Offsets, ongoing []segment.OpenTxn) err
 	state.doubts, state.lost = nil, nil
 	l.mu.producers = state
 	again := l.offsets.next()
-	l.offsets.settle(again, l.mu.producers)
+	l.offsets.publish(again, l.mu.producers)
 	return nil
 }

@@ -33,7 +33,7 @@ func (r *recovery) check() error {
 	if err := r.restoreProducers(); err != nil {
 		return err
 	}
-	return r.settle()
+	return r.seal()
 }
 
 // checkedFrom returns the segment that holds the recovery point, and learns from those before it
@@ -133,8 +133,8 @@ func (r *recovery) wasLonger(i int) (bool, error) {
 	return position >= s.Size() || offset >= r.end, err
 }
 
-// settle seals all segments but the active one, and writes what the producers did.
-func (r *recovery) settle() error {
+// seal seals all segments but the active one, and writes what the producers did.
+func (r *recovery) seal() error {
 	l := r.log
 	if !r.begins {
 		l.mu.unsynced = l.mu.unsynced[:max(0, len(l.mu.unsynced)-1)] // the last one is active

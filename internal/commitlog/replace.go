@@ -154,10 +154,10 @@ func (l *Log) publish(cleaned, old []*segment.Segment) error {
 	if slices.Contains(old, next.highWatermark.segment) {
 		next.highWatermark = position{offset: next.highWatermark.offset}
 	}
-	l.offsets.trail.clear()
+	l.offsets.recent.clear()
 	l.mu.unsynced = slices.DeleteFunc(l.mu.unsynced, func(s *segment.Segment) bool { return slices.Contains(old, s) })
 	l.inheritFactsLocked(next.segments, cleaned, old)
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 	for _, s := range old {
 		if slices.ContainsFunc(cleaned, func(c *segment.Segment) bool { return c.BaseOffset() == s.BaseOffset() }) {
 			continue

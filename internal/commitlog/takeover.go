@@ -28,7 +28,7 @@ func (l *Log) TakeOver(from *Log) error {
 	l.epochs.entered.Store(entered)
 	l.epochs.proven.Store(from.epochs.proven.Load())
 	l.mu.producers = producers
-	l.offsets.settle(l.offsets.next(), l.mu.producers)
+	l.offsets.publish(l.offsets.next(), l.mu.producers)
 	had, err := l.lostTransactionsLocked()
 	if err == nil && (len(had.list) > 0 || len(lost.list) > 0) {
 		err = l.setLostLocked(lost)

@@ -102,7 +102,7 @@ func (l *Log) shrinkLocked(kept []*segment.Segment, end position) *Offsets {
 	next.end = end
 	next.LogStart = min(next.LogStart, end.offset)
 	l.mu.producers.ended = nil // of the old end; made anew with the producers
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 	return next
 }
 
@@ -262,7 +262,7 @@ func (l *Log) restartLocked(base, logStart int64) error {
 	next.end = position{base, s, 0}
 	next.LogStart = logStart
 	next.highWatermark = next.end
-	l.offsets.settle(next, l.mu.producers)
+	l.offsets.publish(next, l.mu.producers)
 	return nil
 }
 

@@ -85,7 +85,7 @@ type run struct {
 	progress *Progress
 	result   Result
 
-	reading reading
+	reading recordReader
 	source  source
 	window  window
 	m       *offsetMap
@@ -128,7 +128,7 @@ func (c *Cleaner) newRun(ctx context.Context, l *commitlog.Log, p Plan) *run {
 	}
 	r.source.size = max(c.o.BufferBytes/2, 1<<10)
 	r.source.large = max(c.o.MaxMessageBytes, r.config.MaxMessageBytes)
-	r.reading = reading{strategy: r.config.CompactionStrategy, header: r.config.CompactionHeader, maxDecompressed: r.config.MaxDecompressedMessageBytes}
+	r.reading = recordReader{strategy: r.config.CompactionStrategy, header: r.config.CompactionHeader, maxDecompressed: r.config.MaxDecompressedMessageBytes}
 	r.result.EndOffset = p.FirstDirty
 	return r
 }

@@ -18,10 +18,10 @@ import (
 type history struct {
 	rt *rapid.T
 	*ledger
-	all  []event
-	open map[int64]int // number of the open transaction of a producer
-	fate map[int]record.ControlType
-	last int // number of the last transaction
+	all     []event
+	open    map[int64]int // number of the open transaction of a producer
+	outcome map[int]record.ControlType
+	last    int // number of the last transaction
 }
 
 // An event is a record that was appended.
@@ -33,7 +33,7 @@ type event struct {
 var modelProducers = []int64{1, 2, 3}
 
 func drawHistory(t *rapid.T) *history {
-	h := &history{rt: t, open: map[int64]int{}, fate: map[int]record.ControlType{}}
+	h := &history{rt: t, open: map[int64]int{}, outcome: map[int]record.ControlType{}}
 	segmentBytes := rapid.SampledFrom([]int{300, 1000, 1 << 20}).Draw(t, "segment.bytes")
 	h.ledger = newLedger(t, func(c *commitlog.Config) {
 		c.SegmentBytes, c.IndexIntervalBytes = segmentBytes, 100
@@ -107,7 +107,7 @@ func (h *history) endTxn(producer int64) {
 	}
 	t := rapid.SampledFrom([]record.ControlType{record.ControlAbort, record.ControlCommit}).Draw(h.rt, "type")
 	h.end(producer, 0, t)
-	h.fate[h.open[producer]] = t
+	h.outcome[h.open[producer]] = t
 	h.open[producer] = 0
 }
 
@@ -159,7 +159,7 @@ func (h *history) check() {
 	h.subset(committed, func(e event) bool { return h.isCommitted(e) })
 	h.latest(committed, o.LastStable)
 	for _, s := range uncommitted {
-		if e, _ := h.find(s.offset); s.offset < h.cleaned && h.fate[e.txn] == record.ControlAbort && e.txn > 0 {
+		if e, _ := h.find(s.offset); s.offset < h.cleaned && h.outcome[e.txn] == record.ControlAbort && e.txn > 0 {
 			h.t.Fatalf("%v of an aborted transaction below %d, which is clean", s, h.cleaned)
 		}
 	}
@@ -167,10 +167,10 @@ func (h *history) check() {
 }
 
 func (h *history) isCommitted(e event) bool {
-	return e.txn == 0 || h.fate[e.txn] == record.ControlCommit && h.ended(e.txn)
+	return e.txn == 0 || h.outcome[e.txn] == record.ControlCommit && h.ended(e.txn)
 }
 
-func (h *history) ended(txn int) bool { _, ok := h.fate[txn]; return ok }
+func (h *history) ended(txn int) bool { _, ok := h.outcome[txn]; return ok }
 
 func (h *history) find(offset int64) (event, bool) {
 	i, ok := slices.BinarySearchFunc(h.all, offset, func(e event, offset int64) int { return int(e.offset - offset) })

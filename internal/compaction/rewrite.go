@@ -9,15 +9,15 @@ import (
 	"github.com/gregor-kafka/gregor/internal/segment"
 )
 
-// A fate is what becomes of a batch.
-type fate int8
+// A retention is what becomes of a batch. (Kafka: BatchRetention)
+type retention int8
 
 const (
-	fateFilter  fate = iota // its records are looked at one by one
-	fateKeep                // it stays as it is
-	fateEmpty               // its header stays
-	fateHorizon             // it stays and gets a delete horizon
-	fateDrop
+	retainFiltered    retention = iota // its records are looked at one by one
+	retainBatch                        // it stays as it is
+	retainEmpty                        // its header stays
+	retainWithHorizon                  // it stays and gets a delete horizon
+	retainNothing
 )
 
 // rewrite replaces the segments up to the end of the map, a group at a time.
@@ -170,12 +170,12 @@ func (r *run) rewriteChunk(chunk []byte) error {
 		r.judge(r.window.add(b, at))
 		at += len(b)
 		if r.window.full() {
-			if err := r.settle(chunk); err != nil {
+			if err := r.writeWindow(chunk); err != nil {
 				return err
 			}
 		}
 	}
-	if err := r.settle(chunk); err != nil {
+	if err := r.writeWindow(chunk); err != nil {
 		return err
 	}
 	return r.out.endRun()
@@ -190,20 +190,20 @@ func (r *run) judge(b *windowBatch) {
 	case b.IsControl():
 		r.judgeMarker(b)
 	case r.txns.isUndecided(b.Batch):
-		b.fate = fateKeep
+		b.retention = retainBatch
 		r.lost()
 		r.countKept(b)
 	case r.txns.data(b.Batch):
-		b.fate = fateEmpty
+		b.retention = retainEmpty
 		r.countGone(b, &r.result.Aborted)
 	case b.Count() == 0:
-		b.fate = fateEmpty
+		b.retention = retainEmpty
 	default:
-		b.fate = fateFilter
+		b.retention = retainFiltered
 		if err := r.window.load(&r.reading); err != nil {
 			r.noteUnreadable(b.Batch, err)
 			r.lost()
-			b.fate = fateKeep
+			b.retention = retainBatch
 		}
 	}
 }
@@ -215,18 +215,18 @@ func (r *run) judgeMarker(b *windowBatch) {
 	}
 	switch {
 	case b.Count() == 0:
-		b.fate = fateEmpty
+		b.retention = retainEmpty
 	case !empty:
-		b.fate = fateKeep
+		b.retention = retainBatch
 		r.countKept(b)
 	case !b.HasDeleteHorizon():
-		b.fate = fateHorizon
+		b.retention = retainWithHorizon
 		r.countKept(b)
 	case b.DeleteHorizon() <= r.now:
-		b.fate = fateEmpty
+		b.retention = retainEmpty
 		r.countGone(b, &r.result.Markers)
 	default:
-		b.fate = fateKeep
+		b.retention = retainBatch
 		r.countKept(b)
 	}
 }
@@ -241,13 +241,13 @@ func (r *run) countGone(b *windowBatch, why *int64) {
 	*why += int64(b.Count())
 }
 
-// settle looks the records of the window up and writes what stays.
-func (r *run) settle(chunk []byte) error {
+// writeWindow looks the records of the window up and writes what stays.
+func (r *run) writeWindow(chunk []byte) error {
 	defer r.window.reset()
 	r.m.touch(r.window.entries)
 	for i := range r.window.batches {
 		b := &r.window.batches[i]
-		if b.fate == fateFilter {
+		if b.retention == retainFiltered {
 			r.filter(b)
 		}
 		if err := r.write(b, chunk); err != nil {
@@ -276,11 +276,11 @@ func (r *run) filter(b *windowBatch) {
 	r.result.RecordsWritten += int64(kept)
 	switch needsHorizon := tombstones && b.Magic() >= 2 && !b.HasDeleteHorizon(); {
 	case kept == 0:
-		b.fate = fateEmpty
+		b.retention = retainEmpty
 	case needsHorizon:
-		b.fate = fateHorizon
+		b.retention = retainWithHorizon
 	case kept == len(r.keep):
-		b.fate = fateKeep
+		b.retention = retainBatch
 	}
 }
 
@@ -313,14 +313,14 @@ func (r *run) retains(e *entry, tombstonesLive bool) bool {
 	return true
 }
 
-// write carries out the fate of a batch.
+// write carries out the retention of a batch.
 func (r *run) write(b *windowBatch, chunk []byte) error {
 	last := b.LastOffset()
-	switch b.fate {
-	case fateKeep:
+	switch b.retention {
+	case retainBatch:
 		r.result.BatchesCopied++
 		return r.out.keep(chunk, b.at, len(b.Batch), last)
-	case fateEmpty:
+	case retainEmpty:
 		if !b.keepEmpty || b.Magic() < 2 {
 			return nil
 		}
@@ -335,7 +335,7 @@ func (r *run) appendRetained(dst []byte, b *windowBatch) ([]byte, error) {
 		return r.appendMessages(dst, b)
 	}
 	o := record.RetainOptions{Level: r.config.Level(b.Codec())}
-	if b.fate == fateHorizon {
+	if b.retention == retainWithHorizon {
 		o.DeleteHorizon = r.now + r.config.DeleteRetentionMs
 	}
 	keep, records := r.keep, b.records

@@ -31,7 +31,7 @@ type windowBatch struct {
 	at         int    // position in its chunk
 	records    []byte // of a v2 batch, decompressed
 	first, end int    // its entries
-	fate       fate
+	retention  retention
 	keepEmpty  bool // if only its header, it stays
 }
 
@@ -57,8 +57,8 @@ func (w *window) add(b record.Batch, at int) *windowBatch {
 	return &w.batches[len(w.batches)-1]
 }
 
-// A reading says how records are read.
-type reading struct {
+// A recordReader says how records are read.
+type recordReader struct {
 	*hasher
 	strategy        commitlog.CompactionStrategy
 	header          string // for CompactByHeader
@@ -67,7 +67,7 @@ type reading struct {
 
 // load reads the records of the batch that was added last. An error means that they are not
 // what a batch may contain; then there are no entries for it.
-func (w *window) load(r *reading) error {
+func (w *window) load(r *recordReader) error {
 	b := &w.batches[len(w.batches)-1]
 	var err error
 	if b.Magic() < 2 {
@@ -82,7 +82,7 @@ func (w *window) load(r *reading) error {
 	return err
 }
 
-func (w *window) loadRecords(b *windowBatch, r *reading) (err error) {
+func (w *window) loadRecords(b *windowBatch, r *recordReader) (err error) {
 	b.records = b.Batch[record.HeaderSize:]
 	if b.Codec() != record.None {
 		start := len(w.plain)
@@ -108,7 +108,7 @@ func (w *window) loadRecords(b *windowBatch, r *reading) (err error) {
 }
 
 // version is what a record is compared by. Records without one lose against all that have one.
-func (r *reading) version(b *windowBatch, s *record.Scan) int64 {
+func (r *recordReader) version(b *windowBatch, s *record.Scan) int64 {
 	switch {
 	case r.strategy == commitlog.CompactByHeader:
 		if value, ok := s.Header(r.header); ok && len(value) == 8 {
@@ -121,7 +121,7 @@ func (r *reading) version(b *windowBatch, s *record.Scan) int64 {
 	return b.BaseTimestamp() + s.TimestampDelta()
 }
 
-func (w *window) loadMessages(b *windowBatch, r *reading) error {
+func (w *window) loadMessages(b *windowBatch, r *recordReader) error {
 	for m, err := range b.RecordsMax(r.maxDecompressed) {
 		if err != nil {
 			return err

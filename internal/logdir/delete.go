@@ -29,7 +29,7 @@ func (m *Manager) Delete(partitions ...topic.Partition) error {
 		errs = append(errs, err)
 	}
 	for d, deleted := range touched {
-		if err := m.settleDeleted(d, deleted); err != nil {
+		if err := m.recordDeleted(d, deleted); err != nil {
 			m.failSoon(d, err)
 			errs = append(errs, err)
 		}
@@ -96,9 +96,9 @@ func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 	return nil, fmt.Errorf("%v: %w", p, ErrUnknownPartition)
 }
 
-// settleDeleted makes renames durable and takes the partitions out of the checkpoints: one
+// recordDeleted makes renames durable and takes the partitions out of the checkpoints: one
 // created under the same name must not inherit their offsets.
-func (m *Manager) settleDeleted(d *dir, partitions []topic.Partition) error {
+func (m *Manager) recordDeleted(d *dir, partitions []topic.Partition) error {
 	if err := m.cfg.FS.SyncDir(d.path); err != nil {
 		return err
 	}

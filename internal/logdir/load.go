@@ -46,11 +46,11 @@ func (m *Manager) Load(ctx context.Context, o LoadOptions) error {
 			found[i].states = nil
 		}
 	}
-	m.mover.settleCopies(dirs, found)
+	m.mover.resolveCopies(dirs, found)
 	if err := checkDuplicates(found); err != nil {
 		return err
 	}
-	l := loading{m: m, o: o, found: found}
+	l := loader{m: m, o: o, found: found}
 	var loaders, reporter sync.WaitGroup
 	reporting, stopReporting := context.WithCancel(ctx)
 	reporter.Go(func() { m.report(reporting) })
@@ -189,15 +189,15 @@ func commonEpoch(dirs []*dir) int64 {
 	return epoch
 }
 
-// A loading is one call of Load.
-type loading struct {
+// A loader is one call of Load.
+type loader struct {
 	m     *Manager
 	o     LoadOptions
 	found []listing // of all directories
 }
 
 // loadDir loads one directory.
-func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
+func (l *loader) loadDir(ctx context.Context, d *dir, found listing) {
 	if d.failure() != nil {
 		return
 	}
@@ -234,7 +234,7 @@ func (l *loading) loadDir(ctx context.Context, d *dir, found listing) {
 
 // prepare takes the clean-shutdown marker, before any log is touched, reads the
 // checkpoints, and queues what was deleted.
-func (l *loading) prepare(d *dir, found listing) (err error) {
+func (l *loader) prepare(d *dir, found listing) (err error) {
 	m := l.m
 	d.startedClean, d.brokerEpoch, err = checkpoint.TakeCleanShutdown(m.cfg.FS, d.cleanShutdown(), d.path)
 	if err != nil {
@@ -268,7 +268,7 @@ func (l *loading) prepare(d *dir, found listing) (err error) {
 
 // loadLog opens one log, unless its fate is another. A log that cannot be opened for what is in it
 // is parked. An error takes the directory offline.
-func (l *loading) loadLog(d *dir, at FoundPartition) error {
+func (l *loader) loadLog(d *dir, at FoundPartition) error {
 	m, p := l.m, at.Partition
 	if kept, err := l.meetFate(d, &at); !kept {
 		return err
@@ -307,7 +307,7 @@ func (l *loading) loadLog(d *dir, at FoundPartition) error {
 }
 
 // meetFate does what is decided about a partition, and reports whether it is to be loaded.
-func (l *loading) meetFate(d *dir, at *FoundPartition) (kept bool, err error) {
+func (l *loader) meetFate(d *dir, at *FoundPartition) (kept bool, err error) {
 	if l.o.Fate == nil {
 		return true, nil
 	}
@@ -329,7 +329,7 @@ func (l *loading) meetFate(d *dir, at *FoundPartition) (kept bool, err error) {
 }
 
 // open opens a log as the checkpoints and the marker say, of the topic that its directory says.
-func (l *loading) open(d *dir, at FoundPartition) (*commitlog.Log, error) {
+func (l *loader) open(d *dir, at FoundPartition) (*commitlog.Log, error) {
 	o := l.options(d, at.Partition, uuid.Zero)
 	if o.TopicIDRead = at.IDErr == nil && !at.remembered; o.TopicIDRead {
 		o.TopicID = at.TopicID
@@ -338,11 +338,11 @@ func (l *loading) open(d *dir, at FoundPartition) (*commitlog.Log, error) {
 }
 
 // openAs is open for a log whose directory does not say it.
-func (l *loading) openAs(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
+func (l *loader) openAs(d *dir, p topic.Partition, id uuid.UUID) (*commitlog.Log, error) {
 	return l.m.openLog(l.options(d, p, id))
 }
 
-func (l *loading) options(d *dir, p topic.Partition, id uuid.UUID) commitlog.Options {
+func (l *loader) options(d *dir, p topic.Partition, id uuid.UUID) commitlog.Options {
 	o := l.m.logOptions(d, p, id, l.o.LogConfig(p.Topic))
 	d.prove(&o, p)
 	if o.Clean = d.isClean(p); o.Clean {
@@ -426,7 +426,7 @@ func (m *Manager) openCopy(d *dir, name string, live *commitlog.Log) (*commitlog
 }
 
 // putAside renames a partition that does not belong to this broker.
-func (l *loading) putAside(d *dir, at FoundPartition, reason string) error {
+func (l *loader) putAside(d *dir, at FoundPartition, reason string) error {
 	stray := d.file(asideName(at.Partition, checkpoint.StrayDirSuffix))
 	l.m.logger.Warn("partition does not belong to this broker, put aside", "partition", at.Partition, "dir", stray, "reason", reason)
 	if err := l.m.cfg.FS.Rename(at.Path, stray); err != nil {
@@ -441,7 +441,7 @@ func (l *loading) putAside(d *dir, at FoundPartition, reason string) error {
 
 // finish removes from the checkpoints what has no directory any more: a partition created under
 // the same name must not inherit it. Unless it should have one.
-func (l *loading) finish(d *dir, found listing) error {
+func (l *loader) finish(d *dir, found listing) error {
 	if err := l.m.writeLeftAlone(d); err != nil {
 		return err
 	}
@@ -483,7 +483,7 @@ func shrunk[V any](m map[topic.Partition]V) map[topic.Partition]V {
 // isGone reports whether a partition of which a directory has nothing but entries in checkpoints
 // is none any more: not of this broker, put aside here, or in another directory. aside is what was
 // put aside.
-func (l *loading) isGone(p topic.Partition, found listing) bool {
+func (l *loader) isGone(p topic.Partition, found listing) bool {
 	if l.o.Belongs != nil && !l.o.Belongs(p) {
 		return true
 	}

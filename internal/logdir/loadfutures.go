@@ -8,7 +8,7 @@ import (
 )
 
 // loadFutures opens the copies once all live logs are there.
-func (l *loading) loadFutures(ctx context.Context, dirs []*dir, found []listing) {
+func (l *loader) loadFutures(ctx context.Context, dirs []*dir, found []listing) {
 	for i, d := range dirs {
 		for _, at := range found[i].future {
 			if ctx.Err() != nil || d.failure() != nil {
@@ -22,7 +22,7 @@ func (l *loading) loadFutures(ctx context.Context, dirs []*dir, found []listing)
 }
 
 // loadFuture opens the future log of a move that the last stop interrupted.
-func (l *loading) loadFuture(d *dir, at FoundPartition) error {
+func (l *loader) loadFuture(d *dir, at FoundPartition) error {
 	m, p := l.m, at.Partition
 	live, ok := m.places.entry(p)
 	if !ok {

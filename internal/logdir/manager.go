@@ -24,15 +24,15 @@ type Manager struct {
 	logger *slog.Logger
 	dirs   directories // fixed by Open
 
-	clusterID     string // settled by Open
+	clusterID     string // set by Open
 	nodeID        int32
-	previousEpoch int64 // settled by Load
+	previousEpoch int64 // set by Load
 	brokerEpoch   atomic.Int64
 
 	progress      progress
 	deletions     deletions
-	errands       errands
-	ofLogs        chores
+	handoffs      handoffs
+	ofLogs        logRequests
 	ailing        ailing
 	shortage      atomic.Pointer[error] // why Load cannot go on, though the disks are well
 	mover         mover
@@ -70,7 +70,7 @@ func (m *Manager) ClusterID() string { return m.clusterID }
 func (m *Manager) NodeID() int32 { return m.nodeID }
 
 // PreviousBrokerEpoch returns the epoch under which the broker was last registered, or -1
-// if it did not stop cleanly or its directories disagree. Load settles it.
+// if it did not stop cleanly or its directories disagree. Load resolves that.
 func (m *Manager) PreviousBrokerEpoch() int64 { return m.previousEpoch }
 
 // SetBrokerEpoch notes the epoch that a clean shutdown will leave in its markers.

@@ -127,11 +127,11 @@ func (v *mover) unmark(dir string) error {
 	return v.fs.SyncDir(dir)
 }
 
-// settleCopies looks at directories with a plain name and a mark, which a stop in the middle
+// resolveCopies looks at directories with a plain name and a mark, which a stop in the middle
 // of an exchange leaves; one that was closed as a live log has no mark. While the partition has
 // another directory they are copies still; while it may have one, in a directory that is offline,
 // nobody knows.
-func (v *mover) settleCopies(dirs []*dir, found []listing) {
+func (v *mover) resolveCopies(dirs []*dir, found []listing) {
 	count := make(map[topic.Partition]int)
 	for _, l := range found {
 		for _, at := range l.live {

@@ -10,7 +10,7 @@ import (
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// Open creates missing directories, locks them all, looks what lies there, and settles which cluster
+// Open creates missing directories, locks them all, looks at what lies there, and finds out which cluster
 // and broker they belong to: until that is judged it writes nothing. It loads no log. A directory that fails is offline from the start, which
 // Dirs tells; an error means that nothing is open: a directory is locked, belongs
 // elsewhere, is configured twice, or none is left, the metadata directory included.
@@ -19,7 +19,7 @@ func Open(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, logger: cfg.Logger, previousEpoch: unknownEpoch}
 	m.brokerEpoch.Store(unknownEpoch)
 	m.places.init()
-	m.ofLogs = chores{m.deleteLater, m.errand}
+	m.ofLogs = logRequests{m.deleteLater, m.handOff}
 	m.mover.init(m)
 	m.scrubber.init(m)
 	m.ailing.init()

@@ -54,8 +54,8 @@ func newEdit(before *Image) *edit {
 	}
 }
 
-// own makes m a private copy the first time.
-func own[K comparable, V any](m *map[K]V, owned *bool) map[K]V {
+// writable returns m, of which it makes a private copy the first time.
+func writable[K comparable, V any](m *map[K]V, owned *bool) map[K]V {
 	if !*owned {
 		*owned = true
 		if *m = maps.Clone(*m); *m == nil {
@@ -90,9 +90,9 @@ func (e *edit) apply(r Record) error {
 	case *UnfenceBrokerRecord:
 		return e.changeBroker(r.ID, r.Epoch, func(b *Broker) { b.Fenced = false })
 	case *RegisterControllerRecord:
-		own(&e.img.controllers, &e.owned.controllers)[r.ControllerID] = sortedController(r)
+		writable(&e.img.controllers, &e.owned.controllers)[r.ControllerID] = sortedController(r)
 	case *UnregisterControllerRecord:
-		delete(own(&e.img.controllers, &e.owned.controllers), r.ControllerID)
+		delete(writable(&e.img.controllers, &e.owned.controllers), r.ControllerID)
 	case *FeatureLevelRecord:
 		e.feature(r)
 	case *ProducerIdsRecord:
@@ -100,19 +100,19 @@ func (e *edit) apply(r Record) error {
 	case *ClientQuotaRecord:
 		e.clientQuota(r)
 	case *AccessControlEntryRecord:
-		own(&e.img.acls, &e.owned.acls)[r.ID], e.delta.ACLs = r, true
+		writable(&e.img.acls, &e.owned.acls)[r.ID], e.delta.ACLs = r, true
 	case *RemoveAccessControlEntryRecord:
-		delete(own(&e.img.acls, &e.owned.acls), r.ID)
+		delete(writable(&e.img.acls, &e.owned.acls), r.ID)
 		e.delta.ACLs = true
 	case *UserScramCredentialRecord:
-		own(&e.img.scram, &e.owned.scram)[ScramKey{r.Name, r.Mechanism}], e.delta.Scram = r, true
+		writable(&e.img.scram, &e.owned.scram)[ScramKey{r.Name, r.Mechanism}], e.delta.Scram = r, true
 	case *RemoveUserScramCredentialRecord:
-		delete(own(&e.img.scram, &e.owned.scram), ScramKey{r.Name, r.Mechanism})
+		delete(writable(&e.img.scram, &e.owned.scram), ScramKey{r.Name, r.Mechanism})
 		e.delta.Scram = true
 	case *DelegationTokenRecord:
-		own(&e.img.tokens, &e.owned.tokens)[r.TokenID], e.delta.DelegationTokens = r, true
+		writable(&e.img.tokens, &e.owned.tokens)[r.TokenID], e.delta.DelegationTokens = r, true
 	case *RemoveDelegationTokenRecord:
-		delete(own(&e.img.tokens, &e.owned.tokens), r.TokenID)
+		delete(writable(&e.img.tokens, &e.owned.tokens), r.TokenID)
 		e.delta.DelegationTokens = true
 	case *ZkMigrationStateRecord:
 		e.img.zkMigration = r
@@ -147,8 +147,8 @@ func (e *edit) putTopic(t *Topic) {
 	e.changed[t.Name] = true
 }
 
-// ownTopic returns a topic that may be changed.
-func (e *edit) ownTopic(id uuid.UUID) (*Topic, error) {
+// writableTopic returns a topic that may be changed.
+func (e *edit) writableTopic(id uuid.UUID) (*Topic, error) {
 	t := e.topicIDs.at(id)
 	if t == nil {
 		return nil, fmt.Errorf("no topic has the id %s", id)
@@ -162,7 +162,7 @@ func (e *edit) ownTopic(id uuid.UUID) (*Topic, error) {
 }
 
 func (e *edit) partition(r *PartitionRecord) error {
-	t, err := e.ownTopic(r.TopicID)
+	t, err := e.writableTopic(r.TopicID)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func newPartition(r *PartitionRecord) *Partition {
 const leaderUnchanged = -2
 
 func (e *edit) partitionChange(r *PartitionChangeRecord) error {
-	t, err := e.ownTopic(r.TopicID)
+	t, err := e.writableTopic(r.TopicID)
 	if err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (e *edit) clearELR(r *ClearElrRecord) {
 			if len(p.ELR) == 0 && len(p.LastKnownELR) == 0 {
 				continue
 			}
-			owned, err := e.ownTopic(t.ID)
+			owned, err := e.writableTopic(t.ID)
 			if err != nil {
 				panic("BUG: a topic is in one index only: " + err.Error())
 			}
@@ -365,7 +365,7 @@ func sortedController(r *RegisterControllerRecord) *RegisterControllerRecord {
 }
 
 func (e *edit) putBroker(b *Broker) {
-	own(&e.img.brokers, &e.owned.brokers)[b.ID] = b
+	writable(&e.img.brokers, &e.owned.brokers)[b.ID] = b
 	e.brokers[b.ID] = true
 }
 
@@ -373,7 +373,7 @@ func (e *edit) unregisterBroker(r *UnregisterBrokerRecord) error {
 	if b := e.img.brokers[r.BrokerID]; b == nil || b.Epoch != r.BrokerEpoch {
 		return fmt.Errorf("broker %d is not registered with epoch %d", r.BrokerID, r.BrokerEpoch)
 	}
-	delete(own(&e.img.brokers, &e.owned.brokers), r.BrokerID)
+	delete(writable(&e.img.brokers, &e.owned.brokers), r.BrokerID)
 	e.brokers[r.BrokerID] = true
 	return nil
 }
@@ -414,7 +414,7 @@ func switchBy(field *bool, change int8) {
 }
 
 func (e *edit) feature(r *FeatureLevelRecord) {
-	features := own(&e.img.features, &e.owned.features)
+	features := writable(&e.img.features, &e.owned.features)
 	if r.FeatureLevel == 0 {
 		delete(features, r.Name)
 	} else {
@@ -425,7 +425,7 @@ func (e *edit) feature(r *FeatureLevelRecord) {
 
 func (e *edit) clientQuota(r *ClientQuotaRecord) {
 	e.delta.ClientQuotas = true
-	quotas := own(&e.img.clientQuotas, &e.owned.quotas)
+	quotas := writable(&e.img.clientQuotas, &e.owned.quotas)
 	key := quotaKey(r.Entity)
 	next := &ClientQuota{Entity: sortedEntity(r.Entity), Limits: map[string]float64{}}
 	if old := quotas[key]; old != nil {

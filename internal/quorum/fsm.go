@@ -88,15 +88,15 @@ func (m *stateMachine) next(batch record.Batch) (*metadata.Image, *metadata.Delt
 	if err != nil {
 		return nil, nil, err
 	}
-	records, open, err := m.settleTransaction(all)
+	records, open, err := m.resolveTransaction(all)
 	if err != nil || open && len(records) == 0 {
 		return nil, nil, err
 	}
 	return m.image.Load().Apply(records, batch.LastOffset(), batch.LeaderEpoch())
 }
 
-// settleTransaction returns those of a batch's records that happen with it, and those that waited.
-func (m *stateMachine) settleTransaction(all []metadata.Record) (records []metadata.Record, open bool, err error) {
+// resolveTransaction returns those of a batch's records that happen with it, and those that waited.
+func (m *stateMachine) resolveTransaction(all []metadata.Record) (records []metadata.Record, open bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if records, err = m.mu.transactions.Next(all); err != nil {

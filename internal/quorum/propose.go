@@ -31,7 +31,7 @@ type Tail struct {
 }
 
 // proposals are those that are not published yet. What they are built on each other is one chain: if
-// one fails, so do those behind it, and nothing is proposed until the last of them is settled.
+// one fails, so do those behind it, and nothing is proposed until the last of them is complete.
 type proposals struct {
 	slots  chan struct{}  // a token for each in flight
 	flying chan *proposal // those, in order
@@ -164,10 +164,10 @@ func (q *Quorum) enqueue(t, next Tail, batch []byte) (*proposal, error) {
 	return p, nil
 }
 
-// settle sees every proposal to its end, in order, until closeProposals.
-func (q *Quorum) settle() {
+// completeProposals sees every proposal to its end, in order, until closeProposals.
+func (q *Quorum) completeProposals() {
 	for p := range q.proposals.flying {
-		q.settled(p, q.outcome(p.future))
+		q.reply(p, q.outcome(p.future))
 		<-q.proposals.slots
 	}
 }
@@ -182,7 +182,7 @@ func (q *Quorum) outcome(future raft.ApplyFuture) error {
 	return p.err
 }
 
-func (q *Quorum) settled(p *proposal, err error) {
+func (q *Quorum) reply(p *proposal, err error) {
 	m := &q.proposals.mu
 	m.Lock()
 	defer m.Unlock()

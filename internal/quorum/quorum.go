@@ -71,12 +71,12 @@ type Quorum struct {
 	started   bool // Start has begun
 	evidence  Evidence
 
-	notify   chan bool     // raft: leadership gained or lost
-	wake     chan struct{} // a snapshot is due
-	stop     chan struct{}
-	done     sync.WaitGroup // the goroutine run
-	settling sync.WaitGroup // the goroutine settle
-	leads    atomic.Bool    // what the leader before left undone is done
+	notify     chan bool     // raft: leadership gained or lost
+	wake       chan struct{} // a snapshot is due
+	stop       chan struct{}
+	done       sync.WaitGroup // the goroutine run
+	completing sync.WaitGroup // the goroutine of completeProposals
+	leads      atomic.Bool    // what the leader before left undone is done
 
 	proposals proposals
 
@@ -140,12 +140,12 @@ func (q *Quorum) Start() error {
 	if err := q.createDir(); err != nil {
 		return err
 	}
-	if err := errors.Join(q.snapshots.removeParts(), q.log.settle(), q.snapshots.settle()); err != nil {
+	if err := errors.Join(q.snapshots.removeParts(), q.log.mendFiles(), q.snapshots.nameReceived()); err != nil {
 		return err
 	}
 	go q.machine.run()
 	q.started = true
-	q.settling.Go(q.settle)
+	q.completing.Go(q.completeProposals)
 	if q.opts.peers != nil {
 		return q.join()
 	}
@@ -503,7 +503,7 @@ func (q *Quorum) Close() error {
 func (q *Quorum) close() error {
 	close(q.stop)
 	q.closeProposals()
-	q.settling.Wait() // before raft: it forgets those of its queue when it ends
+	q.completing.Wait() // before raft: it forgets those of its queue when it ends
 	var err error
 	if q.raft != nil {
 		err = q.raft.Shutdown().Error()

@@ -20,7 +20,7 @@ import (
 const batchSizeMax = 64 << 20
 
 // load opens the segments and numbers their batches, and changes nothing: a torn tail is noted, for
-// settle to cut. Batches that end at or before skip, the end of a snapshot, are checked but not
+// mendFiles to cut. Batches that end at or before skip, the end of a snapshot, are checked but not
 // kept; the bytes of the others stay in memory for raft, which wants them again and panics when it
 // cannot read. marks are the offsets at which load is to say what the batch before was like.
 func (l *metadataLog) load(skip int64, marks ...int64) error {
@@ -52,7 +52,7 @@ func (l *metadataLog) load(skip int64, marks ...int64) error {
 	return nil
 }
 
-// replace notes that a received snapshot is to take the place of the log, for settle to remove it.
+// replace notes that a received snapshot is to take the place of the log, for mendFiles to remove it.
 func (l *metadataLog) replace(s snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,9 +61,9 @@ func (l *metadataLog) replace(s snapshot) {
 	l.mu.fileEnd, l.mu.fileEpoch = s.id.endOffset, s.id.epoch
 }
 
-// settle makes the files what load took them for: it cuts a torn tail, removes what a snapshot has
+// mendFiles makes the files what load took them for: it cuts a torn tail, removes what a snapshot has
 // replaced, and a log that ends before the snapshot, which goes on as an empty one.
-func (l *metadataLog) settle() error {
+func (l *metadataLog) mendFiles() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.mu.torn; t != nil {
@@ -84,11 +84,11 @@ func (l *metadataLog) settle() error {
 			return err
 		}
 	}
-	return l.settleReplacedLocked()
+	return l.finishReplacementLocked()
 }
 
-// settleReplacedLocked does what restart would have done.
-func (l *metadataLog) settleReplacedLocked() error {
+// finishReplacementLocked does what restart would have done.
+func (l *metadataLog) finishReplacementLocked() error {
 	if !l.mu.replaced {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (l *metadataLog) anchor(s snapshot) (snapshot, error) {
 	return s, nil
 }
 
-// noteTail notes what a crash left of the last write, for settle to cut. A good batch in it was
+// noteTail notes what a crash left of the last write, for mendFiles to cut. A good batch in it was
 // written after a bad one was synced: then the bytes have changed since, and nothing is cut.
 func (l *metadataLog) noteTail(s *logSegment, size int64, why *CorruptError) error {
 	tail := make([]byte, min(size-s.size, batchSizeMax))

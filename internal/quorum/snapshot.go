@@ -162,8 +162,8 @@ func (s *snapshotStore) received() (*snapshotID, error) {
 	return nil, err
 }
 
-// settle gives a snapshot that has replaced the log its name.
-func (s *snapshotStore) settle() error {
+// nameReceived gives a snapshot that has replaced the log its name.
+func (s *snapshotStore) nameReceived() error {
 	snap := s.current()
 	if !snap.received {
 		return nil

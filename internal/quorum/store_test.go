@@ -37,7 +37,7 @@ func openStore(fsys *vfs.Mem, id int32) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(q.createDir(), q.snapshots.removeParts(), q.log.settle(), q.snapshots.settle())
+	err = errors.Join(q.createDir(), q.snapshots.removeParts(), q.log.mendFiles(), q.snapshots.nameReceived())
 	return &store{q.log, q, fsys}, err
 }
 

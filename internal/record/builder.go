@@ -15,7 +15,7 @@ type Producer struct {
 }
 
 // BuilderOptions say what goes into the header of a v2 batch. The zero value is an
-// uncompressed batch of nobody that starts at offset 0.
+// uncompressed batch without a producer that starts at offset 0.
 type BuilderOptions struct {
 	Codec         Codec
 	Level         int // of the codec; 0 is its default

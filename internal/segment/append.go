@@ -14,7 +14,7 @@ import (
 // bytes are durable after Flush. The set is the caller's again when Append returns; nothing is
 // allocated per call.
 func (s *Segment) Append(set []byte) error {
-	if err := s.own(); err != nil {
+	if err := s.becomeWriter(); err != nil {
 		return err
 	}
 	size := s.size.Load()

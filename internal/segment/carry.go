@@ -14,7 +14,7 @@ const carryChunk = 64 << 10
 // and puts them in quarantine with the offsets that they had. The caller seals the segment then:
 // behind bad bytes nothing is appended, which they could make look whole.
 func (s *Segment) AppendDamage(from *Segment, d Damage) error {
-	if err := s.own(); err != nil {
+	if err := s.becomeWriter(); err != nil {
 		return err
 	}
 	size := s.size.Load()

@@ -97,7 +97,7 @@ func (s *Segment) flushIndexes() error {
 func (s *Segment) Close() error {
 	var err error
 	if !s.cfg.ReadOnly {
-		err = s.settle()
+		err = s.writeBack()
 	}
 	s.release()
 	return err
@@ -106,8 +106,8 @@ func (s *Segment) Close() error {
 // Abandon gives up the descriptor as Close does, and leaves the files as they are.
 func (s *Segment) Abandon() { s.release() }
 
-// settle brings the files to what is in memory, and to the disk.
-func (s *Segment) settle() error {
+// writeBack brings the files to what is in memory, and to the disk.
+func (s *Segment) writeBack() error {
 	if err := s.Seal(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *Segment) release() {
 	s.log.close()
 	s.index.Lock()
 	defer s.index.Unlock()
-	s.index.bare = false // a goroutine that is about to make the files comes too late
+	s.index.noFiles = false // a goroutine that is about to make the files comes too late
 	if idx := s.idx.Swap(nil); idx != nil {
 		s.cfg.Indexes.cache.remove(&idx.slot)
 	}

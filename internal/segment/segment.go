@@ -78,7 +78,7 @@ type Segment struct {
 		sync.Mutex
 		stored      storedEntries
 		owned       bool // there is a writer, so that the memory is ahead of the files
-		bare        bool // .index and .timeindex are not made yet; what has their names is old
+		noFiles     bool // .index and .timeindex are not made yet; what has their names is old
 		dirty       bool // the files differ from what is in memory up to stored
 		unsynced    bool // .index and .timeindex need a sync
 		storedTxns  int  // entries of .txnindex, once it has been read
@@ -142,7 +142,7 @@ func (s *Segment) begin(now time.Time) {
 	s.txns.Store(newTable[AbortedTxn](nil))
 	s.txnsProven.Store(true)
 	s.txnsComplete.Store(true)
-	s.index.owned, s.index.bare, s.index.noTxnFile = true, true, true
+	s.index.owned, s.index.noFiles, s.index.noTxnFile = true, true, true
 	s.stamps.begin(s.base)
 	s.health.mu.proven = true
 	s.dirty.Store(true)
@@ -158,7 +158,7 @@ func (s *Segment) MakeIndexFiles() error {
 }
 
 func (s *Segment) makeIndexFilesLocked() error {
-	if !s.index.bare {
+	if !s.index.noFiles {
 		return nil
 	}
 	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
@@ -172,7 +172,7 @@ func (s *Segment) makeIndexFilesLocked() error {
 		}
 		f.Close()
 	}
-	s.index.bare = false
+	s.index.noFiles = false
 	s.files.renamed.Store(true)
 	return nil
 }
@@ -262,16 +262,16 @@ func (s *Segment) openLog() (vfs.File, error) {
 	return s.files.open(LogFile, os.O_RDWR)
 }
 
-// own makes the caller the writer: indexes are loaded and stay in memory, and what they say of
+// becomeWriter makes the caller the writer: indexes are loaded and stay in memory, and what they say of
 // the end of the log is checked before anything is added.
-func (s *Segment) own() error {
+func (s *Segment) becomeWriter() error {
 	if s.index.owned { // only the writer sets it
 		return nil
 	}
 	if s.cfg.ReadOnly {
 		return ErrReadOnly
 	}
-	idx, err := s.pin()
+	idx, err := s.uncacheIndexes()
 	if err != nil {
 		return err
 	}
@@ -288,8 +288,8 @@ func (s *Segment) own() error {
 	return nil
 }
 
-// pin loads the indexes and takes them out of the cache.
-func (s *Segment) pin() (*indexes, error) {
+// uncacheIndexes loads the indexes and takes them out of the cache.
+func (s *Segment) uncacheIndexes() (*indexes, error) {
 	s.index.Lock()
 	defer s.index.Unlock()
 	idx, err := s.loadLocked()

@@ -234,7 +234,7 @@ func TestIndexFilesComeLater(t *testing.T) {
 	}
 	f("asked for", (*Segment).MakeIndexFiles)
 	f("sealed", func(s *Segment) error { fill(t, s, 40); return s.Seal() })
-	f("closed empty", (*Segment).settle)
+	f("closed empty", (*Segment).writeBack)
 	f("times", func(s *Segment) error { return s.SetModTime(time.UnixMilli(t0)) })
 
 	m := newFS(t)

@@ -11,7 +11,7 @@ import (
 // follow. cut is how many bytes that took away; it is 0 when there is no such batch. A batch
 // with smaller offsets than the given one goes as a whole.
 func (s *Segment) TruncateTo(offset int64) (cut int64, err error) {
-	if err := s.own(); err != nil {
+	if err := s.becomeWriter(); err != nil {
 		return 0, err
 	}
 	f, err := s.log.acquire()

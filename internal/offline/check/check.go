@@ -23,7 +23,7 @@ type Options struct {
 	Shallow bool
 
 	// Wait is how long, in all, a check waits for somebody who is perhaps in the middle of
-	// changing what it found damaged; see settled.
+	// changing what it found damaged; see stableFiles.
 	Wait time.Duration
 
 	// Progress, if not nil, is called every now and then, from one goroutine at a time.
@@ -73,7 +73,7 @@ func Dirs(ctx context.Context, dirs []string, o Options) (*Report, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
 	}
-	c := &checking{o: o, began: time.Now(), total: map[string]int64{}}
+	c := &checkRun{o: o, began: time.Now(), total: map[string]int64{}}
 	var all []*dirCheck
 	for _, dir := range dirs {
 		d, err := c.open(filepath.Clean(dir))
@@ -100,8 +100,8 @@ func Dirs(ctx context.Context, dirs []string, o Options) (*Report, error) {
 	return report, err
 }
 
-// A checking is one call of Dirs.
-type checking struct {
+// A checkRun is one call of Dirs.
+type checkRun struct {
 	o     Options
 	began time.Time
 	total map[string]int64 // bytes of batches by partition directory
@@ -109,7 +109,7 @@ type checking struct {
 
 	done     atomic.Int64
 	finished atomic.Int64
-	waited   atomic.Int64 // ns, see settled
+	waited   atomic.Int64 // ns, see stableFiles
 	progress sync.Mutex   // held while Progress runs
 	reported atomic.Int64
 }
@@ -120,10 +120,10 @@ type dirCheck struct {
 	*collector
 	partitions []*partition
 	logDir     bool
-	around     *surrounding
+	around     *logDir
 }
 
-func (c *checking) open(path string) (*dirCheck, error) {
+func (c *checkRun) open(path string) (*dirCheck, error) {
 	entries, err := c.o.FS.ReadDir(path)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (c *checking) open(path string) (*dirCheck, error) {
 	return d, nil
 }
 
-func (c *checking) partition(path string) *partition {
+func (c *checkRun) partition(path string) *partition {
 	p := newPartition(c.o.FS, path, &collector{})
 	p.shallow = c.o.Shallow
 	p.read = c.count
@@ -166,7 +166,7 @@ func (c *checking) partition(path string) *partition {
 }
 
 // measure adds up what there is to read.
-func (c *checking) measure(path string, entries []fs.DirEntry) error {
+func (c *checkRun) measure(path string, entries []fs.DirEntry) error {
 	for _, e := range entries {
 		if kind, _ := files.Classify(e.Name()); kind != files.LogFile && kind != files.KRaftSnapshot {
 			continue
@@ -187,7 +187,7 @@ func (c *checking) measure(path string, entries []fs.DirEntry) error {
 // progressStep is how many bytes lie between two calls of Progress.
 const progressStep = 64 << 20
 
-func (c *checking) count(n int64) {
+func (c *checkRun) count(n int64) {
 	done := c.done.Add(n)
 	before := c.reported.Load()
 	if c.o.Progress == nil || done-before < progressStep || !c.reported.CompareAndSwap(before, done) {
@@ -200,7 +200,7 @@ func (c *checking) count(n int64) {
 
 // run checks what is in one argument, the largest partitions first, so that no worker is left
 // alone with one at the end.
-func (c *checking) run(ctx context.Context, d *dirCheck) error {
+func (c *checkRun) run(ctx context.Context, d *dirCheck) error {
 	queue := slices.SortedStableFunc(slices.Values(d.partitions), func(a, b *partition) int {
 		return int(max(-1, min(1, c.total[b.dir]-c.total[a.dir])))
 	})

@@ -15,7 +15,7 @@ import (
 
 // readAround reads what is around the partitions and tells them. The metadata log is in one of the
 // directories of a broker and speaks for the others as well.
-func (c *checking) readAround(ctx context.Context, all []*dirCheck) (err error) {
+func (c *checkRun) readAround(ctx context.Context, all []*dirCheck) (err error) {
 	topicsOf := map[string]topics{} // by cluster
 	for _, d := range all {
 		dir := d.path
@@ -54,7 +54,7 @@ type nodeDirs struct {
 
 // checkNodes compares the log directories of each broker with each other, and with what the
 // metadata log says about the broker.
-func (c *checking) checkNodes(all []*dirCheck) {
+func (c *checkRun) checkNodes(all []*dirCheck) {
 	var nodes []*nodeDirs
 	byNode := map[node]*nodeDirs{}
 	for _, d := range all {
@@ -103,7 +103,7 @@ func (d *dirCheck) damageMeta(format string, args ...any) {
 }
 
 // checkTwice notes where the partitions are and reports those that are in two directories.
-func (c *checking) checkTwice(n *nodeDirs) {
+func (c *checkRun) checkTwice(n *nodeDirs) {
 	for _, d := range n.dirs {
 		for _, p := range d.partitions {
 			name, aside, ok := files.ParseDir(p.dir)

@@ -115,7 +115,7 @@ func (s *segmentCheck) soundTimes(list []files.TimeEntry) int {
 func (s *segmentCheck) checkOffsetEntries(position int64, b record.Batch, in insight) {
 	w := &s.indexes
 	for len(w.offsets) > 0 && w.offsets[0].Position <= position {
-		s.settle(in.first)
+		s.reportPending(in.first)
 		e := w.offsets[0]
 		w.offsets = w.offsets[1:]
 		w.indexed = e.Position
@@ -147,8 +147,8 @@ const unindexedMax = 11 << 20
 // indexed reports whether the indexes of the segment are complete, because nobody writes to it.
 func (s *segmentCheck) indexed() bool { return !s.active || s.clean }
 
-// settle reports the pending entry: no batch in front of an offset was the one it is for.
-func (s *segmentCheck) settle(before int64) {
+// reportPending reports the pending entry: no batch in front of an offset was the one it is for.
+func (s *segmentCheck) reportPending(before int64) {
 	e := s.indexes.pending
 	s.indexes.pending = nil
 	if e == nil {
@@ -193,7 +193,7 @@ func (s *segmentCheck) finishIndexes() {
 	if s.grown() {
 		return // entries that are left may be of batches behind
 	}
-	s.settle(s.offsets.expected)
+	s.reportPending(s.offsets.expected)
 	for _, e := range w.offsets {
 		if !s.inHole(e.Position) {
 			s.badEntry(segment.IndexFile, e.Offset, "no batch begins at byte %d", e.Position)

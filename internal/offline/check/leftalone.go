@@ -7,7 +7,7 @@ import (
 
 // checkLeftAlone looks at gregor-left-alone, which lists partitions that the broker does not serve, in
 // the form of an offset checkpoint: 0 in place of the offset if the log was clean, else 1.
-func (c *checking) checkLeftAlone(path string, found *collector) error {
+func (c *checkRun) checkLeftAlone(path string, found *collector) error {
 	list, ok, err := c.offsetsIn(path, found)
 	if !ok {
 		return err

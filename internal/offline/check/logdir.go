@@ -17,8 +17,8 @@ import (
 // remoteIndexDir is Kafka's cache for tiered storage.
 const remoteIndexDir = "remote-log-index-cache"
 
-// A surrounding is what a log directory says about its partitions.
-type surrounding struct {
+// A logDir is what a log directory says about its partitions.
+type logDir struct {
 	dir     string
 	isDir   bool // false: nothing says that it is a log directory
 	meta    checkpoint.MetaProperties
@@ -30,15 +30,15 @@ type surrounding struct {
 	topics  topics
 }
 
-func (c *checking) exists(path string) bool {
+func (c *checkRun) exists(path string) bool {
 	_, err := c.o.FS.Stat(path)
 	return err == nil
 }
 
 // readLogDir reads the files of a log directory. What is wrong with them is reported if the
 // whole directory is checked.
-func (c *checking) readLogDir(ctx context.Context, dir string, d *dirCheck) (*surrounding, error) {
-	s := &surrounding{dir: dir, offsets: map[string]map[topic.Partition]int64{}}
+func (c *checkRun) readLogDir(ctx context.Context, dir string, d *dirCheck) (*logDir, error) {
+	s := &logDir{dir: dir, offsets: map[string]map[topic.Partition]int64{}}
 	found := d.collector
 	if !d.logDir {
 		found = &collector{} // not asked for
@@ -81,7 +81,7 @@ func (c *checking) readLogDir(ctx context.Context, dir string, d *dirCheck) (*su
 }
 
 // checkCleanState looks at gregor-clean-state. It is a hint that saves time, so that damage to it is no more than a note.
-func (c *checking) checkCleanState(path string, found *collector) error {
+func (c *checkRun) checkCleanState(path string, found *collector) error {
 	data, err := files.Read(c.o.FS, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -96,7 +96,7 @@ func (c *checking) checkCleanState(path string, found *collector) error {
 }
 
 // report looks at what the files of the directory say together.
-func (s *surrounding) report(d *dirCheck, found *collector) {
+func (s *logDir) report(d *dirCheck, found *collector) {
 	if !s.clean {
 		found.note(s.dir, -1, -1, "no clean stop: %s is missing; a broker runs, or the next start recovers", checkpoint.CleanShutdown)
 	}
@@ -120,7 +120,7 @@ func (s *surrounding) report(d *dirCheck, found *collector) {
 
 // lists reports whether one of the two checkpoints that a clean stop writes for every partition
 // has one, so that it is missing where the other has not.
-func (s *surrounding) lists(p topic.Partition) bool {
+func (s *logDir) lists(p topic.Partition) bool {
 	points, marks := s.offsets[checkpoint.RecoveryPoints], s.offsets[checkpoint.HighWatermarks]
 	if !s.clean || points == nil || marks == nil {
 		return false
@@ -131,7 +131,7 @@ func (s *surrounding) lists(p topic.Partition) bool {
 }
 
 // tell gives each partition what is known about it.
-func (s *surrounding) tell(partitions []*partition) {
+func (s *logDir) tell(partitions []*partition) {
 	get := func(file string, p topic.Partition) int64 {
 		if v, ok := s.offsets[file][p]; ok && v >= 0 {
 			return v

@@ -13,7 +13,7 @@ import (
 )
 
 // readMeta reads meta.properties. Whoever writes it ends its last line.
-func (s *surrounding) readMeta(c *checking, path string, found *collector) error {
+func (s *logDir) readMeta(c *checkRun, path string, found *collector) error {
 	s.hasMeta = true
 	data, err := vfs.ReadFile(c.o.FS, path, 1<<16)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func kafkaID(text string) bool {
 
 // reportMeta reports a log directory without meta.properties. Kafka 0.8 writes it only where it
 // has chosen broker.id itself, later ones always; they keep leader epochs too.
-func (s *surrounding) reportMeta(found *collector, partitions []*partition) {
+func (s *logDir) reportMeta(found *collector, partitions []*partition) {
 	if s.hasMeta {
 		return
 	}

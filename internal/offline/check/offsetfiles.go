@@ -12,7 +12,7 @@ import (
 
 // offsetsIn reads a file in the form of an offset checkpoint. What is damaged in it is reported; it is not
 // ok if entries are.
-func (c *checking) offsetsIn(path string, found *collector) (m map[topic.Partition]int64, ok bool, err error) {
+func (c *checkRun) offsetsIn(path string, found *collector) (m map[topic.Partition]int64, ok bool, err error) {
 	m, err = checkpoint.ReadOffsets(c.o.FS, path)
 	if errors.Is(err, checkpoint.ErrCorrupt) {
 		found.damage(path, -1, -1, "%s", reason(err))
@@ -21,7 +21,7 @@ func (c *checking) offsetsIn(path string, found *collector) (m map[topic.Partiti
 	return m, err == nil, err
 }
 
-func (s *surrounding) readOffsets(c *checking, path string, found *collector) error {
+func (s *logDir) readOffsets(c *checkRun, path string, found *collector) error {
 	m, ok, err := c.offsetsIn(path, found)
 	if !ok {
 		return err
@@ -35,7 +35,7 @@ func (s *surrounding) readOffsets(c *checking, path string, found *collector) er
 
 // reportOffsets looks at the checkpoints of a log directory together. here are the partitions
 // that lie in it.
-func (s *surrounding) reportOffsets(found *collector, here map[topic.Partition]bool) {
+func (s *logDir) reportOffsets(found *collector, here map[topic.Partition]bool) {
 	s.missing(found, checkpoint.RecoveryPoints, checkpoint.HighWatermarks)
 	s.missing(found, checkpoint.HighWatermarks, checkpoint.RecoveryPoints)
 	s.reportEmpty(found)
@@ -62,7 +62,7 @@ func (s *surrounding) reportOffsets(found *collector, here map[topic.Partition]b
 // missing reports a checkpoint that is not there: whoever writes the other writes both. Without
 // either the partitions were put here by hand. A new broker writes its first recovery points
 // later than the other.
-func (s *surrounding) missing(found *collector, name, other string) {
+func (s *logDir) missing(found *collector, name, other string) {
 	_, here := s.offsets[name]
 	path := filepath.Join(s.dir, name)
 	corrupt := slices.ContainsFunc(found.findings, func(f Finding) bool { return f.File == path })
@@ -78,7 +78,7 @@ func (s *surrounding) missing(found *collector, name, other string) {
 
 // reportEmpty reports checkpoints of no bytes. Kafka makes them so when it starts the first time;
 // what it writes has two lines at least, and at a clean stop it writes all but the cleaner's.
-func (s *surrounding) reportEmpty(found *collector) {
+func (s *logDir) reportEmpty(found *collector) {
 	for _, name := range s.empty {
 		path := filepath.Join(s.dir, name)
 		switch {
@@ -94,7 +94,7 @@ func (s *surrounding) reportEmpty(found *collector) {
 // reportMoved reports entries of a checkpoint for partitions that lie in another directory of
 // the same broker: after a clean stop no move explains them. The file of the one is then in the
 // place of the other's.
-func (s *surrounding) reportMoved(found *collector, partitions map[topic.Partition]string) {
+func (s *logDir) reportMoved(found *collector, partitions map[topic.Partition]string) {
 	for _, name := range []string{checkpoint.RecoveryPoints, checkpoint.LogStartOffsets, checkpoint.HighWatermarks} {
 		var first topic.Partition
 		count := 0

@@ -16,7 +16,7 @@ const looks = 4
 // look checks a partition, and again if there is damage and somebody writes to the directory: a
 // broker appends, rolls, deletes and compacts between one read and the next. Damage is what is
 // found every time. A directory that goes away has none.
-func (c *checking) look(ctx context.Context, p *partition) error {
+func (c *checkRun) look(ctx context.Context, p *partition) error {
 	was, err := c.listing(p.dir)
 	if err == nil {
 		err = p.check(ctx)
@@ -25,7 +25,7 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 		if err == nil && !p.damaged() && !p.torn || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		is, listErr := c.settled(ctx, p.dir, was)
+		is, listErr := c.stableFiles(ctx, p.dir, was)
 		if errors.Is(listErr, fs.ErrNotExist) {
 			p.collector.reset()
 			return nil
@@ -45,10 +45,10 @@ func (c *checking) look(ctx context.Context, p *partition) error {
 // lately is how old the last change of a directory may be that somebody writes to, perhaps.
 const lately = 10 * time.Second
 
-// settled returns the files of a directory when they are not what they were, or it is certain that
+// stableFiles returns the files of a directory when they are not what they were, or it is certain that
 // nobody is in the middle of changing them: a broker may wait for the disk between one file and the
 // next. It waits for that once.
-func (c *checking) settled(ctx context.Context, dir string, was map[string]fileState) (map[string]fileState, error) {
+func (c *checkRun) stableFiles(ctx context.Context, dir string, was map[string]fileState) (map[string]fileState, error) {
 	for {
 		is, err := c.listing(dir)
 		if err != nil || !maps.Equal(was, is) || c.waited.Load() >= int64(c.o.Wait) {
@@ -78,7 +78,7 @@ type fileState struct {
 }
 
 // listing returns the files of a directory.
-func (c *checking) listing(dir string) (map[string]fileState, error) {
+func (c *checkRun) listing(dir string) (map[string]fileState, error) {
 	entries, err := c.o.FS.ReadDir(dir)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type topics struct {
 
 // readTopics collects what the metadata log says about topics, snapshots first. Damage in it
 // is for its own check to report.
-func (c *checking) readTopics(ctx context.Context, dir string, t *topics) error {
+func (c *checkRun) readTopics(ctx context.Context, dir string, t *topics) error {
 	entries, err := c.o.FS.ReadDir(dir)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *imageBuilder) end() *metadata.Image {
 }
 
 // eachBatch visits the good batches of a file with their metadata records, none of a control batch.
-func (c *checking) eachBatch(ctx context.Context, path string, visit func(record.Batch, []metadata.Record)) (err error) {
+func (c *checkRun) eachBatch(ctx context.Context, path string, visit func(record.Batch, []metadata.Record)) (err error) {
 	scan, err := files.OpenScanner(c.o.FS, path, 0)
 	if errors.Is(err, fs.ErrNotExist) { // replaced by a newer snapshot since
 		return nil
