@@ -451,7 +451,7 @@ func (l *Log) widen(o *Offsets, k int, firsts, ends map[int64]int64) error {
 	list = slices.Clone(list)
 	for i, a := range list {
 		if isNarrow(a) {
-			l.logger.Error("index of aborted transactions has only the end of one", "partition", l.partition, "segment", s.BaseOffset(), "entry", a, "first", firsts[a.ProducerID])
+			l.logger.Error("index of aborted transactions lacks the beginning of one", "partition", l.partition, "segment", s.BaseOffset(), "entry", a, "first", firsts[a.ProducerID])
 			list[i].FirstOffset = firsts[a.ProducerID]
 		}
 	}

@@ -176,7 +176,7 @@ func newRecovery(l *Log, o Options, left *leftovers) (r *recovery, err error) {
 	if left.has(checkpoint.Losses) {
 		err = r.losses.load(l.fs, o.Dir)
 		if errors.Is(err, checkpoint.ErrCorrupt) {
-			l.logger.Error("what was lost before is damaged", "partition", l.partition, "known", len(r.losses.list), "err", err)
+			l.logger.Error("gregor-losses is damaged", "partition", l.partition, "known", len(r.losses.list), "err", err)
 			err = nil
 		}
 		r.claims[byLoss] = r.losses.file.latest().End

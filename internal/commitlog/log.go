@@ -226,7 +226,7 @@ func (l *Log) loadMetadata(o *Options) error {
 	case errors.Is(err, fs.ErrNotExist):
 		l.metadataPending.Store(!id.IsZero())
 	case errors.Is(err, checkpoint.ErrCorrupt):
-		l.logger.Error("topic id is not known from the directory", "partition", l.partition, "id", id, "err", err)
+		l.logger.Error("topic id of the directory cannot be read", "partition", l.partition, "id", id, "err", err)
 		l.metadataPending.Store(!id.IsZero())
 	case err != nil:
 		return err

@@ -62,7 +62,7 @@ func (l *Log) DeleteOldSegments(now time.Time) (int, error) {
 	if err != nil || len(gone) == 0 {
 		return 0, err
 	}
-	l.logger.Info("delete segments", "partition", l.partition, "count", len(gone), "last", gone[len(gone)-1].BaseOffset(), "reason", reason)
+	l.logger.Info("segments deleted", "partition", l.partition, "count", len(gone), "last", gone[len(gone)-1].BaseOffset(), "reason", reason)
 	// The segment that the log now begins with may have a name that only memory knows. Without
 	// it a crash in the middle would leave no file that says where the log had come to.
 	if err := l.fs.SyncDir(dir); err != nil {

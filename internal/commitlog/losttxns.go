@@ -144,7 +144,7 @@ func (l *Log) lostTransactionsLocked() (*lostTxns, error) {
 	list, err := checkpoint.ReadTransactions(l.fs, l.lostTxnsPath())
 	t := &lostTxns{list: list, sound: checkpoint.Whole(err)}
 	if errors.Is(err, checkpoint.ErrCorrupt) {
-		l.logger.Error("decisions about transactions are damaged", "partition", l.partition, "lost", !t.sound, "err", err)
+		l.logger.Error("gregor-transactions is damaged", "partition", l.partition, "lost", !t.sound, "err", err)
 		err = nil
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func (r *recovery) goOn(certain bool) (proof string) {
 	e := r.evidence(r.end, certain)
 	v := provenEnd(e)
 	for _, w := range v.refused {
-		r.log.logger.Error("log cannot have come that far, it is ignored", "partition", r.log.partition,
+		r.log.logger.Error("a claim that the log cannot have reached is ignored", "partition", r.log.partition,
 			"what", witnessNames[w], "offset", e.claims[w], "end", v.end)
 	}
 	if r.logStart > v.end {

@@ -93,7 +93,7 @@ func (l *Log) replace(v *CleanView, cleaned, old []*segment.Segment) error {
 	if err := l.fs.SyncDir(dir); err != nil {
 		return l.fail("replace segments", err)
 	}
-	l.logger.Debug("replaced segments", "partition", l.partition, "base", old[0].BaseOffset(), "segments", len(old), "by", len(cleaned))
+	l.logger.Debug("segments replaced", "partition", l.partition, "base", old[0].BaseOffset(), "segments", len(old), "by", len(cleaned))
 	return nil
 }
 

@@ -145,7 +145,7 @@ func (l *Log) rollLocked(base int64, reason string, c *Config) error {
 	next.end = position{old.End, s, 0}
 	l.noteOpenLocked(next.segments, old.active())
 	l.offsets.publish(next, l.mu.producers)
-	l.logger.Debug("rolled", "partition", l.partition, "base", base, "reason", reason)
+	l.logger.Debug("log rolled", "partition", l.partition, "base", base, "reason", reason)
 	l.mu.bare = true
 	l.runLater(func() { _ = l.flushSealed() }) // a failure poisons the log: nothing is hidden
 	return nil

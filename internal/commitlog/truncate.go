@@ -60,7 +60,7 @@ func (l *Log) truncateLocked(offset int64) error {
 	if offset < o.segments[0].BaseOffset() {
 		return l.restartLocked(offset, offset)
 	}
-	l.logger.Info("truncate", "partition", l.partition, "from", o.End, "to", offset)
+	l.logger.Info("log truncated", "partition", l.partition, "from", o.End, "to", offset)
 	kept := floorSegment(o.segments, offset) + 1
 	active := o.segments[kept-1]
 	end, err := placeOf(active, offset)
@@ -231,7 +231,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 // restartLocked replaces all segments by an empty one at base.
 func (l *Log) restartLocked(base, logStart int64) error {
 	o := l.offsets.Load()
-	l.logger.Info("truncate fully", "partition", l.partition, "from", o.End, "to", base)
+	l.logger.Info("log truncated fully", "partition", l.partition, "from", o.End, "to", base)
 	gone := slices.Clone(o.segments)
 	slices.Reverse(gone)
 	if err := l.retire(l.dirLocked(), gone); err != nil {

@@ -46,7 +46,7 @@ func listenSocket(dir string) (net.Listener, *socketFile, error) {
 	}
 	switch old, err := os.Lstat(path); {
 	case err == nil && old.Mode().Type() != fs.ModeSocket:
-		return nil, nil, fmt.Errorf("%s is there and is no socket", path)
+		return nil, nil, fmt.Errorf("%s exists and is not a socket", path)
 	case err == nil:
 		if err := os.Remove(path); err != nil {
 			return nil, nil, err

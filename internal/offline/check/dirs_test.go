@@ -50,7 +50,7 @@ func TestCheckLogDirectory(t *testing.T) {
 	f("meta empty", meta(""), "damage: /data/meta.properties: byte 0: cut off")
 	f("meta zeros", meta("\x00\x00\x00\n"), "damage: /data/meta.properties: neither", "note: /data/meta.properties: key")
 	f("cluster.id cut", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxv"), "damage: /data/meta.properties: byte 79: cut off")
-	f("cluster.id cut, line ended", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxv\n"), "note: /data/meta.properties: cluster.id Z29sZGVuLWxv is none")
+	f("cluster.id cut, line ended", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxv\n"), "note: /data/meta.properties: cluster.id Z29sZGVuLWxv is not one")
 	f("cluster.id last letter", meta(id+"version=1\nnode.id=1\ncluster.id=Z29sZGVuLWxvZy1kaXJzMR\n"), "note: /data/meta.properties: cluster.id")
 	f("a key", meta("directopy.id=HljrPb6_GRUlUH5j6oJ3uA\nversion=1\nnode.id=1\ncluster.id=Z29sZGVuLWxvZy1kaXJzMQ\n"), `note: /data/meta.properties: key "directopy.id" is none`)
 	f("log start of an older time, after a kill", func(x *fixture) {

@@ -34,7 +34,7 @@ func (s *logDir) readMeta(c *checkRun, path string, found *collector) error {
 	case m.NodeID == checkpoint.NoNode && m.ClusterID == "":
 		found.damage(path, -1, -1, "neither broker.id nor cluster.id")
 	case m.ClusterID != "" && !kafkaID(m.ClusterID):
-		found.note(path, -1, -1, "cluster.id %s is none that Kafka makes; if nobody chose it, it is damaged", m.ClusterID)
+		found.note(path, -1, -1, "cluster.id %s is not one that Kafka makes; if it was not chosen by hand, it is damaged", m.ClusterID)
 	}
 	for property, err := range properties.Parse(data) {
 		if err == nil && !slices.Contains(metaKeys, property.Key) {
