@@ -365,7 +365,7 @@ func (b *Broker) DataDirs() []string {
 	return paths
 }
 
-// ClusterID is the id of the cluster that the data belong to.
+// ClusterID is the id of the cluster that the data belongs to.
 func (b *Broker) ClusterID() string { return b.logs.ClusterID() }
 
 // NodeID is the broker's id.

@@ -16,7 +16,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
-// metadataController is who decides changes of the metadata, here or on another node.
+// A metadataController decides changes of the metadata, here or on another node.
 type metadataController interface {
 	api.Controller
 	directoryController

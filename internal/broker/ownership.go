@@ -75,8 +75,8 @@ func (b *Broker) checkpointed(dirs []logdir.FoundDir) (list []ownership.Checkpoi
 	return list
 }
 
-// fate is the verdict on a partition. Whether the topic of an id was removed that was not there to be
-// judged, the log is asked now.
+// fate is the verdict on a partition. If its topic id has changed since the verdict was made, the metadata
+// log is asked whether the topic of that id was removed.
 func (b *Broker) fate(at logdir.FoundPartition) logdir.Decision {
 	d := b.verdict.Fate(at)
 	if !at.Changed || d.Fate != logdir.LeaveAlone {

@@ -21,8 +21,8 @@ type World struct {
 	FS      vfs.FS // of the log directories; gregor.sock is in the host's only
 	Network Network
 
-	// Random is where all ids, and where replicas are placed, come from: cluster, directories, topics,
-	// members. It never fails, and many read it at once.
+	// Random is where all ids (of the cluster, directories, topics, members) and the placement of replicas
+	// come from. It never fails, and many read it at once.
 	Random io.Reader
 
 	// Descriptors returns how many descriptors the broker may have, files and connections together.
@@ -39,7 +39,7 @@ type Network interface {
 	Name() (string, error)
 }
 
-// descriptorsElsewhere are more than a broker needs that takes none of the host's.
+// descriptorsElsewhere is more than a broker needs whose files are not the host's.
 const descriptorsElsewhere = 1 << 20
 
 func (w World) complete() World {

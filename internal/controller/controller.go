@@ -46,8 +46,8 @@ type Rules struct {
 	ListConfig func(r metadata.ConfigResource, key string) (value string, isList bool)
 }
 
-// given is what a decision knows besides the Image and the request. It has nothing else of the
-// world: the same of all three give the same records, byte for byte.
+// given is all that a decision knows of the world besides the Image and the request: if all three are
+// the same, so are the records, byte for byte.
 type given struct {
 	Rules
 	now        time.Time
@@ -60,8 +60,8 @@ func (g *given) source() *mathrand.ChaCha8 { return mathrand.NewChaCha8(g.random
 
 // A Controller takes one decision after the other, on a goroutine of its own, each on the metadata
 // with all that was proposed before: it does not wait for their commit. An answer leaves when its
-// records are committed and published. The methods may be called concurrently. An error that is no
-// *Error, or a NotController, is the quorum's: the request may or may not have been committed.
+// records are committed and published. The methods may be called concurrently. An error that is not
+// an *Error, or that is a NotController, is the quorum's: the request may or may not have been committed.
 type Controller struct {
 	opts   Options
 	events chan func() // decisions to take
@@ -122,7 +122,7 @@ func (c *Controller) give(nextOffset int64) given {
 	return g
 }
 
-// A decision makes records and an answer of an image. It changes nothing, its request neither: it is
+// A decision makes records and an answer of an image. It changes nothing, not even its request: it is
 // taken again when what it was built on comes to nothing.
 type decision[A any] func(*metadata.Image, given) ([]metadata.Record, A, error)
 
@@ -155,8 +155,8 @@ func decide[A any](ctx context.Context, c *Controller, validateOnly bool, d deci
 	return v.answer, v.refused
 }
 
-// take takes a decision on the newest metadata. What is refused is so because of them, and waits for
-// their commit too.
+// take takes a decision on the newest metadata. A refusal is because of that metadata, so it waits for
+// its commit, too.
 func take[A any](ctx context.Context, c *Controller, validateOnly bool, d decision[A]) (v verdict[A]) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

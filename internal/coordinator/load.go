@@ -41,7 +41,7 @@ func (s *shard[M]) endLoading(machine M, err error) bool {
 	return true
 }
 
-// read waits until the log can be read, which holds no other log up, and reads it.
+// read waits until the log can be read, without holding up other logs, and reads it.
 func (s *shard[M]) read() (machine M, count int, err error) {
 	if err := s.rt.o.Log.AwaitCommitted(s.rt.ctx, s.partition); err != nil {
 		return machine, 0, err

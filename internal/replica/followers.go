@@ -27,7 +27,7 @@ type ReplicaState struct {
 	BrokerEpoch int64 // that its last fetch named: its life
 }
 
-// Broker epochs that are none.
+// Values in place of a broker epoch.
 const (
 	NoBrokerEpoch      int64 = -1 // the fetch did not name one: nothing is checked
 	unknownBrokerEpoch int64 = -2 // there was no fetch
@@ -57,7 +57,7 @@ func (s *PartitionState) CheckFollower(id, epoch int32) error {
 	return ErrNotLeaderOrFollower
 }
 
-// follower returns what is known of a follower, or nil if the broker is none.
+// follower returns what is known of a follower, or nil if the broker is not one.
 func (s *PartitionState) follower(id int32) *ReplicaState {
 	if s.leadership == nil {
 		return nil

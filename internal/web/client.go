@@ -53,7 +53,7 @@ func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	return c.do(ctx, http.MethodGet, path, nil, answer)
 }
 
-// Post sends a question, unless that is nil, and is otherwise like Get.
+// Post sends a body, unless it is nil, and is otherwise like Get.
 func (c *Client) Post(ctx context.Context, path string, question, answer any) error {
 	var body []byte
 	if question != nil {
@@ -100,7 +100,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte)
 	return response.StatusCode, text, err
 }
 
-// errorOf is what an answer says that is no success.
+// errorOf returns the error in an answer whose status is not a success.
 func errorOf(status int, text []byte) error {
 	var e errorAnswer
 	if json.Unmarshal(text, &e) == nil && e.Error != "" {

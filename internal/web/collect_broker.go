@@ -15,7 +15,7 @@ var (
 	ready = gauge("gregor_ready", "1 when clients get what they ask for, as /health has it.")
 )
 
-// Broker collects what a broker is and how it is.
+// Broker collects the identity of a broker and its state.
 func Broker(clusterID string, nodeID int32, health func() Health) Collector {
 	version := version()
 	return func(w *metrics.Writer) {

@@ -106,7 +106,7 @@ func writeCleanerThreads(w *metrics.Writer, threads []cleaner.ThreadStats) {
 	}
 }
 
-// done is the part of a phase that is.
+// done is the part of a phase that is done.
 func done(p *cleaner.ProgressReport) float64 {
 	read, total := p.ReadBytes, p.ReadTotal
 	if p.Phase == "map" {

@@ -10,7 +10,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// A DecideRequest ends a transaction that nobody knows of whether it was committed.
+// A DecideRequest ends a transaction of which nobody knows whether it was committed.
 type DecideRequest struct {
 	Partition   string `json:"partition"` // topic-number
 	ProducerID  int64  `json:"producerId"`

@@ -47,7 +47,7 @@ func putBuffer(b *buffer) {
 }
 
 // A Budget bounds the bytes of what many do at once, such as all long frames that are being read or
-// handled. Who finds nothing left waits in order of arrival.
+// handled. Those that find nothing left wait, in order of arrival.
 type Budget struct {
 	size int64
 

@@ -13,7 +13,7 @@ const (
 	flushSize = 128 << 10
 	// sendfileMin is the shortest stretch of a file that goes out by sendfile.
 	sendfileMin = 64 << 10
-	// inlineMax is the length of a response from which on shorter ones do too.
+	// inlineMax is the length of a response from which on shorter stretches go by sendfile, too.
 	inlineMax = 1 << 20
 )
 
@@ -197,7 +197,7 @@ func (w *Response) Defer(d Deferred) { w.deferred = d }
 func (w *Response) IsDeferred() bool { return w.deferred != nil }
 
 // Flush sends the earlier responses that are still held back. A Handler calls it before it
-// waits, and before it appended a slice.
+// waits, and before it has appended a slice.
 func (w *Response) Flush() error {
 	if w.flush == nil || w.start == 0 {
 		return nil

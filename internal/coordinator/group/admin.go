@@ -29,7 +29,7 @@ func (s *Shard) List() []Listing {
 	return list
 }
 
-// A Description is what is to be known about a group.
+// A Description is what DescribeGroups shows of a group.
 type Description struct {
 	Err          error // of a group that does not exist, or is of another protocol
 	Group        string

@@ -63,7 +63,7 @@ func (s *Shard) Loaded(t *coordinator.Turn) {
 // Deadline is when the next timer is due.
 func (s *Shard) Deadline() (time.Time, bool) { return s.timers.Next() }
 
-// Tick lets happen what is due.
+// Tick does what is due.
 func (s *Shard) Tick(t *coordinator.Turn) {
 	for {
 		key, ok := s.timers.PopDue(t.Now)
