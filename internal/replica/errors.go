@@ -19,5 +19,4 @@ var (
 	ErrPolicyViolation = errors.New("not allowed for the topic")
 	// ErrOffsetNotAvailable: a new leader does not know the high watermark yet.
 	ErrOffsetNotAvailable = errors.New("offset not available yet")
-	ErrUnsupported        = errors.New("not supported")
 )
