@@ -281,7 +281,7 @@ func (n *simNode) restart(leader *simNode) string {
 	return fmt.Sprintf("out of range, goes on at %d wipe=%t truncate=%t", r.Offset, r.Wipe, r.Truncate)
 }
 
-// decide is the controller's answer to an ISRChange, and what it does about it (broker-behaviour: AlterPartition).
+// decide is the controller's answer to an ISRChange, and what it does about it. (KIP-497; Kafka: ReplicationControlManager.alterPartition)
 func (c *cluster) decide(from int32, q *ISRChange) *ISRAnswer {
 	refuse := func(err error) *ISRAnswer { return &ISRAnswer{Err: err} }
 	p := c.meta
