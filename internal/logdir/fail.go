@@ -73,7 +73,7 @@ func (m *Manager) logFailed(d *dir, p topic.Partition, cause error) {
 		m.failSoon(d, cause)
 		return
 	}
-	m.ailing.add(p)
+	m.failedLogs.add(p)
 }
 
 // background runs a task that Close waits for; after Close it does nothing.

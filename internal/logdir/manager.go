@@ -33,7 +33,7 @@ type Manager struct {
 	deletions     deletions
 	handoffs      handoffs
 	ofLogs        logRequests
-	ailing        ailing
+	failedLogs    failedLogs
 	shortage      atomic.Pointer[error] // why Load cannot go on, though the disks are well
 	mover         mover
 	live          liveSettings

@@ -22,7 +22,7 @@ func Open(cfg Config) (*Manager, error) {
 	m.ofLogs = logRequests{m.deleteLater, m.handOff}
 	m.mover.init(m)
 	m.scrubber.init(m)
-	m.ailing.init()
+	m.failedLogs.init()
 	m.deletions.added = make(chan struct{}, 1)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.dirs.unlock())

@@ -234,7 +234,7 @@ func (q *Quorum) openState() (err error) {
 	epoch := max(q.log.lastEpoch(), q.mu.snapshot.id.epoch)
 	q.state, err = openQuorumState(o.FS, q.dir, q.log, epoch)
 	if errors.Is(err, ErrCorrupt) && q.log.mu.leader.offset >= 0 && o.peers == nil {
-		o.Logger.Error("quorum-state is damaged, and written anew", "reason", err)
+		o.Logger.Error("quorum-state is damaged, and written anew", "err", err)
 		q.state, err = newQuorumState(o.FS, q.dir, q.log, epoch), nil
 	}
 	return err
@@ -255,7 +255,7 @@ func (q *Quorum) loadSnapshot() (checkpointData, error) {
 	for _, id := range ids {
 		c, err := q.loadCheckpoint(q.snapshots.path(id), id)
 		if errors.Is(err, ErrCorrupt) || errors.Is(err, metadata.ErrCorrupt) {
-			q.opts.Logger.Error("a snapshot of the metadata log is damaged", "file", q.snapshots.path(id), "reason", err)
+			q.opts.Logger.Error("a snapshot of the metadata log is damaged", "file", q.snapshots.path(id), "err", err)
 			continue
 		}
 		return c, err

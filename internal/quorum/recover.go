@@ -68,7 +68,7 @@ func (l *metadataLog) mendFiles() error {
 	defer l.mu.Unlock()
 	if t := l.mu.torn; t != nil {
 		l.mu.torn = nil
-		l.logger.Warn("torn end of the metadata log is cut", "file", t.why.Path, "position", t.segment.size, "bytes", t.size-t.segment.size, "reason", t.why.Err)
+		l.logger.Warn("torn end of the metadata log is cut", "file", t.why.Path, "position", t.segment.size, "bytes", t.size-t.segment.size, "err", t.why.Err)
 		if err := errors.Join(t.segment.file.Truncate(t.segment.size), t.segment.file.Sync()); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (c *Conn) serve() {
 	c.in.release()
 	c.out.release()
 	if err != nil && !isDisconnect(err) {
-		c.server.cfg.Logger.Info("connection closed", "client", c.nc.RemoteAddr(), "listener", c.listener, "reason", err)
+		c.server.cfg.Logger.Info("connection closed", "client", c.nc.RemoteAddr(), "listener", c.listener, "err", err)
 	}
 }
 

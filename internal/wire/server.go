@@ -140,7 +140,7 @@ func (s *Server) open(name string, nc net.Conn) {
 		if err == errDescriptors {
 			s.warnOfDescriptors("connections are refused", err)
 		} else {
-			s.cfg.Logger.Warn("connection refused", "client", nc.RemoteAddr(), "listener", name, "reason", err)
+			s.cfg.Logger.Warn("connection refused", "client", nc.RemoteAddr(), "listener", name, "err", err)
 		}
 		c.cancel()
 		nc.Close()

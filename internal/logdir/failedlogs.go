@@ -12,22 +12,22 @@ import (
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
-// ailing are the partitions whose logs refuse changes although their disk is well: an operation
+// failedLogs are the partitions whose logs refuse changes although their disk is well: an operation
 // was cut short by a shortage, or the log's own files are not what they were. They are opened
 // again, as after a crash, until that succeeds.
-type ailing struct {
+type failedLogs struct {
 	added chan struct{} // capacity 1
 
 	mu   sync.Mutex
 	logs map[topic.Partition]bool
 }
 
-func (a *ailing) init() {
+func (a *failedLogs) init() {
 	a.added = make(chan struct{}, 1)
 	a.logs = make(map[topic.Partition]bool)
 }
 
-func (a *ailing) add(p topic.Partition) {
+func (a *failedLogs) add(p topic.Partition) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.logs[p] = true
@@ -38,7 +38,7 @@ func (a *ailing) add(p topic.Partition) {
 }
 
 // take hands over all of them.
-func (a *ailing) take() []topic.Partition {
+func (a *failedLogs) take() []topic.Partition {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := slices.Collect(maps.Keys(a.logs))
@@ -59,7 +59,7 @@ func (m *Manager) watchAiling(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.ailing.added:
+		case <-m.failedLogs.added:
 		}
 		select {
 		case <-ctx.Done():
@@ -75,14 +75,14 @@ func (m *Manager) watchAiling(ctx context.Context) {
 // reopenAiling opens again what refuses changes, and reports whether all of it could be.
 func (m *Manager) reopenAiling(ctx context.Context) bool {
 	all := true
-	for _, p := range m.ailing.take() {
+	for _, p := range m.failedLogs.take() {
 		if ctx.Err() != nil {
 			return false
 		}
 		err := m.cfg.ReplaceLog(p, func() (*commitlog.Log, error) { return m.reopen(p) })
 		if err != nil {
 			m.logger.Error("log still takes no changes, opening it will be tried again", "partition", p, "err", err)
-			m.ailing.add(p)
+			m.failedLogs.add(p)
 			all = false
 		}
 	}
