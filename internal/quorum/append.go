@@ -67,7 +67,9 @@ func (l *metadataLog) makeLocked(log *raft.Log, offset int64) (batch record.Batc
 	now := l.now().UnixMilli()
 	switch log.Type {
 	case raft.LogCommand:
-		batch = log.Data
+		if batch = log.Data; uint64(batch.LeaderEpoch()) != log.Term {
+			err = fmt.Errorf("%w: a proposal of epoch %d came to the log in epoch %d", ErrNotLeader, batch.LeaderEpoch(), log.Term)
+		}
 	case raft.LogBarrier:
 		batch, err = noOp(now)
 	case raft.LogNoop:

@@ -21,6 +21,17 @@ func (r controlRecord) version() int16 {
 	return 0
 }
 
+// proposedBatch makes a batch of metadata records that were decided in an epoch. Its place is yet to be
+// given to it.
+func proposedBatch(records []metadata.Record, level int16, epoch int32, timestamp int64) (record.Batch, error) {
+	b, err := dataBatch(records, level, epoch, timestamp)
+	if err != nil {
+		return nil, err
+	}
+	record.Batch(b).SetBaseOffset(unplaced)
+	return b, nil
+}
+
 // dataBatch makes a batch of metadata records, with base offset 0.
 func dataBatch(records []metadata.Record, level int16, epoch int32, timestamp int64) ([]byte, error) {
 	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch})

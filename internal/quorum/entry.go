@@ -38,6 +38,9 @@ func votersAmong(records []controlRecord) (voters *metadata.VotersRecord) {
 	return voters
 }
 
+// unplaced is the base offset of a proposal: the leader's log gives it one.
+const unplaced = -1
+
 // An origin is where a batch continues the log.
 type origin struct {
 	offset int64
@@ -61,8 +64,8 @@ func receivedBatch(log *raft.Log, at origin) (record.Batch, error) {
 		return nil, err
 	case batch.Size() != len(b):
 		return nil, errors.New("an entry is not one batch")
-	case log.Type == raft.LogCommand && batch.LeaderEpoch() == 0:
-		return nil, nil // of Propose: nobody led in epoch 0
+	case log.Type == raft.LogCommand && batch.BaseOffset() == unplaced:
+		return nil, nil // of Propose
 	}
 	if err := checkBatch(batch, at); err != nil {
 		return nil, fmt.Errorf("entry %d from the leader of epoch %d: %w", log.Index, log.Term, err)

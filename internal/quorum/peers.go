@@ -57,15 +57,16 @@ func (q *Quorum) lead(leads bool) {
 	if !leads {
 		return
 	}
-	if err := q.raft.Barrier(0).Error(); err != nil {
+	epoch := q.raft.CurrentTerm()
+	if err := q.raft.Barrier(0).Error(); err != nil || q.raft.CurrentTerm() != epoch {
 		return // of a leadership that was lost
 	}
 	q.machine.flush() // raft has only handed it over
+	q.beginEpoch(int32(epoch))
 	if err := q.complete(context.Background()); err != nil {
 		q.opts.Logger.Error("cannot begin to lead the metadata log", "err", err)
 		return
 	}
-	q.outdate()
 	q.leads.Store(true)
 }
 

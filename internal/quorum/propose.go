@@ -28,6 +28,7 @@ type Tail struct {
 	Image      *metadata.Image
 	NextOffset int64
 	version    uint64
+	epoch      int32 // of this node's leadership
 }
 
 // proposals are those that are not published yet. What they are built on each other is one chain: if
@@ -123,7 +124,7 @@ func (q *Quorum) submit(ctx context.Context, t, next Tail, records []metadata.Re
 	if err := errors.Join(ctx.Err(), q.machine.broken()); err != nil {
 		return nil, err
 	}
-	batch, err := dataBatch(records, t.Image.Feature(metadata.MetadataVersion), 0, q.opts.Now().UnixMilli())
+	batch, err := proposedBatch(records, t.Image.Feature(metadata.MetadataVersion), t.epoch, q.opts.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (q *Quorum) enqueue(t, next Tail, batch []byte) (*proposal, error) {
 		return nil, ErrStale
 	}
 	p := &proposal{future: q.raft.Apply(batch, 0), done: make(chan struct{})} // there is a place for it: it has a slot
-	next.version = t.version + 1
+	next.version, next.epoch = t.version+1, t.epoch
 	m.tail, m.last = next, p
 	m.count++
 	q.proposals.flying <- p
@@ -192,7 +193,7 @@ func (q *Quorum) reply(p *proposal, err error) {
 		m.tail.version++
 	}
 	if m.count == 0 {
-		m.tail = Tail{version: m.tail.version}
+		m.tail = Tail{version: m.tail.version, epoch: m.tail.epoch}
 		m.last, m.failure = nil, nil
 	}
 	p.err = err
@@ -213,12 +214,14 @@ func (q *Quorum) explain(err error) error {
 	return err
 }
 
-// outdate makes every Tail an old one: others may have led since it was taken.
-func (q *Quorum) outdate() {
+// beginEpoch makes every Tail an old one: others may have led since it was taken. What is proposed from
+// now on is of this epoch, and refused by the log in another.
+func (q *Quorum) beginEpoch(epoch int32) {
 	m := &q.proposals.mu
 	m.Lock()
 	defer m.Unlock()
 	m.tail.version++
+	m.tail.epoch = epoch
 }
 
 // closeProposals refuses what comes; what is in flight is seen to its end.

@@ -363,6 +363,7 @@ func (q *Quorum) elect() error {
 		if err := q.raft.VerifyLeader().Error(); err != nil { // the term's first batch is written
 			return q.explain(err)
 		}
+		q.beginEpoch(int32(q.raft.CurrentTerm()))
 		return nil
 	case <-q.fail.done:
 		return q.fail.get()

@@ -335,7 +335,7 @@ func TestDeposedLeader(t *testing.T) {
 				c.isolate(first)
 				lost := c.nodes[first].q
 				for range 200 { // none of which is committed
-					lost.raft.Apply(mustBatch(t, topicRecords(200)), 0)
+					lost.raft.Apply(mustBatch(t, int32(lost.raft.CurrentTerm()), topicRecords(200)), 0)
 				}
 				c.await("it gives up", func() bool { return lost.raft.State() != raft.Leader })
 				if err := tryPropose(lost, topicRecords(201)...); !errors.Is(err, ErrNotLeader) {
@@ -378,9 +378,9 @@ func TestDeposedLeader(t *testing.T) {
 	}
 }
 
-func mustBatch(t *testing.T, records []metadata.Record) []byte {
+func mustBatch(t testing.TB, epoch int32, records []metadata.Record) []byte {
 	t.Helper()
-	b, err := dataBatch(records, metadata.LevelCurrent, 0, time.Now().UnixMilli())
+	b, err := proposedBatch(records, metadata.LevelCurrent, epoch, time.Now().UnixMilli())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,11 +71,7 @@ func own(t testing.TB, index, term uint64, kinds ...raft.LogType) (logs []*raft.
 		log := &raft.Log{Index: index + uint64(i), Term: term, Type: kind}
 		switch kind {
 		case raft.LogCommand:
-			b, err := dataBatch(topicRecords(int(log.Index)), metadata.LevelCurrent, 0, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			log.Data = b
+			log.Data = mustBatch(t, int32(term), topicRecords(int(log.Index)))
 		case raft.LogConfiguration:
 			log.Data = raft.EncodeConfiguration(configurationOf([]int32{1, 2, 3}))
 		}
@@ -198,6 +194,9 @@ func TestEntriesRefused(t *testing.T) {
 		c.Servers[1].Suffrage = raft.Nonvoter
 		l.Type, l.Data = raft.LogConfiguration, raft.EncodeConfiguration(c)
 	})
+	for _, epoch := range []int32{1, 3} {
+		f("a proposal of another epoch", 4, func(l *raft.Log) { l.Data = mustBatch(t, epoch, topicRecords(4)) })
+	}
 	f("a type of raft's past", 4, func(l *raft.Log) { l.Type, l.Data = raft.LogAddPeerDeprecated, nil })
 }
 
