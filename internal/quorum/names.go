@@ -37,11 +37,6 @@ var bootstrapID = snapshotID{}
 
 func (id snapshotID) String() string { return checkpoint.SnapshotID(id.endOffset, id.epoch) }
 
-func parseSnapshotID(s string) (snapshotID, bool) {
-	end, epoch, ok := checkpoint.ParseSnapshotID(s)
-	return snapshotID{end, epoch}, ok
-}
-
 // parseCheckpoint returns the id in the name of a checkpoint.
 func parseCheckpoint(name string) (snapshotID, bool) {
 	end, epoch, ok := checkpoint.ParseSnapshotName(name)
