@@ -102,7 +102,7 @@ func (o *options) fill(name string) (*commitlog.Log, error) {
 		value[i] = "0123456789abcdef"[rng.IntN(16)]
 	}
 	for n := 0; n < o.records; n += o.batch {
-		b := record.NewBuilder(record.BuilderOptions{Codec: codec, LeaderEpoch: -1})
+		b := record.NewBuilder(record.BuilderOptions{Codec: codec})
 		for i := range o.batch {
 			key := binary.BigEndian.AppendUint64(make([]byte, 8, 16), rng.Uint64N(uint64(o.keys)))
 			if err := b.Append(record.Record{Offset: int64(i), Timestamp: time.Now().UnixMilli(), Key: key, Value: value}); err != nil {
@@ -182,7 +182,7 @@ func (o *options) latencies() error {
 		return err
 	}
 	defer beside.Close()
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: -1})
+	b := record.NewBuilder(record.BuilderOptions{})
 	if err := b.Append(record.Record{Key: []byte("k"), Value: make([]byte, 16<<10)}); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 func anySet(t *rapid.T, tag int) (set []byte, values []string) {
 	format := rapid.Int8Range(0, 2).Draw(t, "format of the set")
 	codec := rapid.SampledFrom([]record.Codec{record.None, record.Gzip, record.Snappy, record.LZ4}).Draw(t, "codec")
-	b := record.NewBuilder(record.BuilderOptions{Codec: codec, LeaderEpoch: -1})
+	b := record.NewBuilder(record.BuilderOptions{Codec: codec})
 	old, err := record.NewSetBuilder(record.SetOptions{Magic: min(format, 1), Codec: codec})
 	if err != nil {
 		t.Fatal(err)

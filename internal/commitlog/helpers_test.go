@@ -89,7 +89,7 @@ type spec struct {
 
 func (s spec) build(t testing.TB) []byte {
 	t.Helper()
-	b := record.NewBuilder(record.BuilderOptions{Codec: s.codec, LeaderEpoch: -1, Producer: s.producer, Transactional: s.txn})
+	b := record.NewBuilder(record.BuilderOptions{Codec: s.codec, Producer: s.producer, Transactional: s.txn})
 	if s.timestamp == 0 {
 		s.timestamp = testTime.UnixMilli()
 	}
@@ -102,7 +102,7 @@ func (s spec) build(t testing.TB) []byte {
 
 func marker(id int64, epoch int16, abort bool, coordinatorEpoch int32) []byte {
 	m := record.EndTxn{Type: record.ControlCommit, ProducerID: id, ProducerEpoch: epoch, CoordinatorEpoch: coordinatorEpoch,
-		Timestamp: testTime.UnixMilli(), LeaderEpoch: -1}
+		Timestamp: testTime.UnixMilli()}
 	if abort {
 		m.Type = record.ControlAbort
 	}

@@ -88,7 +88,7 @@ func (m *model) open(point int64, clean bool) {
 // batch builds a batch whose records have times in no order.
 func (m *model) batch(t *rapid.T) (b record.Batch, values []string, times []int64) {
 	builder := record.NewBuilder(record.BuilderOptions{
-		Codec: rapid.SampledFrom([]record.Codec{record.None, record.LZ4, record.Zstd}).Draw(t, "codec"), LeaderEpoch: 0,
+		Codec: rapid.SampledFrom([]record.Codec{record.None, record.LZ4, record.Zstd}).Draw(t, "codec"), LeaderEpoch: new(int32(0)),
 	})
 	for i := range int64(rapid.IntRange(1, 5).Draw(t, "records")) {
 		m.nextName++

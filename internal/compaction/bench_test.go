@@ -36,9 +36,9 @@ func (o benchLog) make(b *testing.B) *commitlog.Log {
 	for i := range value {
 		value[i] = byte(rng.Uint32())
 	}
-	batch := record.NewBuilder(record.BuilderOptions{Codec: o.codec, LeaderEpoch: -1})
+	batch := record.NewBuilder(record.BuilderOptions{Codec: o.codec})
 	for i := 0; i < o.records; {
-		batch.Reset(record.BuilderOptions{Codec: o.codec, LeaderEpoch: -1})
+		batch.Reset(record.BuilderOptions{Codec: o.codec})
 		for k := range o.inBatch {
 			must(b, batch.Append(record.Record{Offset: int64(k), Timestamp: time.Now().UnixMilli(), Key: fmt.Appendf(nil, "key-%012d", rng.IntN(o.keys)), Value: value}))
 			i++

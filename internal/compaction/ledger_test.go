@@ -115,7 +115,7 @@ func (g *ledger) put(k kind, records ...string) commitlog.AppendInfo {
 
 func (g *ledger) batch(k kind, records ...string) []byte {
 	g.t.Helper()
-	o := record.BuilderOptions{Codec: k.codec, LeaderEpoch: -1, Transactional: k.txn}
+	o := record.BuilderOptions{Codec: k.codec, Transactional: k.txn}
 	if k.producer != 0 {
 		o.Producer = &record.Producer{ID: k.producer, Epoch: k.epoch, BaseSequence: g.sequences[k.producer]}
 	}
@@ -141,7 +141,7 @@ func (g *ledger) batch(k kind, records ...string) []byte {
 // end appends a transaction marker.
 func (g *ledger) end(producer int64, epoch int16, t record.ControlType) {
 	g.t.Helper()
-	m := record.EndTxnMarker(record.EndTxn{Type: t, ProducerID: producer, ProducerEpoch: epoch, Timestamp: g.now.UnixMilli(), LeaderEpoch: -1})
+	m := record.EndTxnMarker(record.EndTxn{Type: t, ProducerID: producer, ProducerEpoch: epoch, Timestamp: g.now.UnixMilli()})
 	_, err := g.log.AppendAsLeader(m, 0, commitlog.AppendOptions{Origin: record.Coordinator})
 	must(g.t, err)
 	g.log.SetHighWatermark(g.log.Offsets().End)
@@ -304,7 +304,7 @@ func (g *ledger) batches() string {
 			if b.IsControl() {
 				text += "c"
 			}
-			if b.HasDeleteHorizon() {
+			if _, ok := b.DeleteHorizon(); ok {
 				text += "h"
 			}
 			list = append(list, text)

@@ -213,16 +213,16 @@ func (r *run) judgeMarker(b *windowBatch) {
 	if aborted != nil {
 		r.out.aborted = append(r.out.aborted, *aborted)
 	}
-	switch {
+	switch horizon, ok := b.DeleteHorizon(); {
 	case b.Count() == 0:
 		b.retention = retainEmpty
 	case !empty:
 		b.retention = retainBatch
 		r.countKept(b)
-	case !b.HasDeleteHorizon():
+	case !ok:
 		b.retention = retainWithHorizon
 		r.countKept(b)
-	case b.DeleteHorizon() <= r.now:
+	case horizon <= r.now:
 		b.retention = retainEmpty
 		r.countGone(b, &r.result.Markers)
 	default:
@@ -274,10 +274,10 @@ func (r *run) filter(b *windowBatch) {
 	}
 	r.result.RecordsRead += int64(len(r.keep))
 	r.result.RecordsWritten += int64(kept)
-	switch needsHorizon := tombstones && b.Magic() >= 2 && !b.HasDeleteHorizon(); {
+	switch _, has := b.DeleteHorizon(); {
 	case kept == 0:
 		b.retention = retainEmpty
-	case needsHorizon:
+	case tombstones && b.Magic() >= 2 && !has:
 		b.retention = retainWithHorizon
 	case kept == len(r.keep):
 		b.retention = retainBatch
@@ -292,7 +292,8 @@ func (r *run) tombstonesLive(b record.Batch) bool {
 	case b.Magic() < 2:
 		return r.oldTombstones
 	}
-	return !b.HasDeleteHorizon() || r.now < b.DeleteHorizon()
+	horizon, ok := b.DeleteHorizon()
+	return !ok || r.now < horizon
 }
 
 // retains decides about a record of a batch that is not discarded.
@@ -345,11 +346,11 @@ func (r *run) appendRetained(dst []byte, b *windowBatch) ([]byte, error) {
 			keep[i] = true
 		}
 		var err error
-		if records, err = b.AppendRecords(nil, r.reading.maxDecompressed); err != nil {
+		if records, err = record.AppendRecords(nil, b.Batch, r.reading.maxDecompressed); err != nil {
 			return dst, err
 		}
 	}
-	return b.AppendRetained(dst, records, keep, o)
+	return record.AppendRetained(dst, b.Batch, records, keep, o)
 }
 
 // appendMessages appends what is left of a wrapper of format v0 or v1, in its format.

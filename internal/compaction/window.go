@@ -86,13 +86,13 @@ func (w *window) loadRecords(b *windowBatch, r *recordReader) (err error) {
 	b.records = b.Batch[record.HeaderSize:]
 	if b.Codec() != record.None {
 		start := len(w.plain)
-		if w.plain, err = b.AppendRecords(w.plain, r.maxDecompressed); err != nil {
+		if w.plain, err = record.AppendRecords(w.plain, b.Batch, r.maxDecompressed); err != nil {
 			return err
 		}
 		b.records = w.plain[start:]
 	}
 	base := b.BaseOffset()
-	s := b.Scan(b.records)
+	s := record.NewScan(b.Batch, b.records)
 	for s.Next() {
 		key, ok := s.Key()
 		e := entry{offset: base + int64(s.OffsetDelta()), keyless: !ok, tombstone: s.IsTombstone()}

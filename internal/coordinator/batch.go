@@ -33,7 +33,7 @@ func countThatFits(writes []Write, maxBatch int) int {
 
 // encode makes one batch of all records, or returns nil when there are none.
 func encode(writes []Write, codec record.Codec, nowMs int64) ([]byte, error) {
-	b := record.NewBuilder(record.BuilderOptions{Codec: codec, LeaderEpoch: -1})
+	b := record.NewBuilder(record.BuilderOptions{Codec: codec})
 	for _, w := range writes {
 		for _, r := range w.Records {
 			if err := b.Append(record.Record{Offset: int64(b.Count()), Timestamp: nowMs, Key: r.Key, Value: r.Value}); err != nil {

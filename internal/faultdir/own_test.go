@@ -172,7 +172,7 @@ func (w *writer) transactions(l *commitlog.Log, phase int, leaveOpen bool) {
 		sequence[id] += int32(n)
 	}
 	end := func(id int64, how record.ControlType) {
-		w.appendTo(l, record.EndTxnMarker(record.EndTxn{Type: how, ProducerID: id, ProducerEpoch: int16(phase), Timestamp: w.now, LeaderEpoch: -1}), record.Coordinator)
+		w.appendTo(l, record.EndTxnMarker(record.EndTxn{Type: how, ProducerID: id, ProducerEpoch: int16(phase), Timestamp: w.now}), record.Coordinator)
 	}
 	for range 5 {
 		write(2000, 2)

@@ -129,7 +129,7 @@ func (w *flipWorld) append(l *commitlog.Log, n int32, txn bool) {
 	must(w.t, err)
 	w.logs[l.Partition()] = append(w.logs[l.Partition()], flipBatch{batch: bytes.Clone(set)})
 	if txn && n%3 == 2 {
-		marker := record.EndTxnMarker(record.EndTxn{Type: record.ControlAbort, ProducerID: int64(1000 + n/3), Timestamp: recordTime + l.Offsets().End, LeaderEpoch: -1})
+		marker := record.EndTxnMarker(record.EndTxn{Type: record.ControlAbort, ProducerID: int64(1000 + n/3), Timestamp: recordTime + l.Offsets().End})
 		_, err := l.AppendAsLeader(marker, l.LatestEpoch(), commitlog.AppendOptions{Origin: record.Coordinator})
 		must(w.t, err)
 		w.logs[l.Partition()] = append(w.logs[l.Partition()], flipBatch{batch: bytes.Clone(marker)})

@@ -140,7 +140,7 @@ func newMoveImage(t *testing.T) *vfs.Mem {
 			continue
 		case open[id] && rng.IntN(2) == 0 && n < 85:
 			open[id] = false
-			m := record.EndTxn{Type: record.ControlCommit, ProducerID: id, Timestamp: recordTime, LeaderEpoch: -1}
+			m := record.EndTxn{Type: record.ControlCommit, ProducerID: id, Timestamp: recordTime}
 			if rng.IntN(2) == 0 {
 				m.Type = record.ControlAbort
 			}

@@ -34,7 +34,7 @@ func proposedBatch(records []metadata.Record, level int16, epoch int32, timestam
 
 // dataBatch makes a batch of metadata records, with base offset 0.
 func dataBatch(records []metadata.Record, level int16, epoch int32, timestamp int64) ([]byte, error) {
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch})
+	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: new(epoch)})
 	var value []byte
 	for i, r := range records {
 		value = metadata.Append(value[:0], r, level)
@@ -47,7 +47,7 @@ func dataBatch(records []metadata.Record, level int16, epoch int32, timestamp in
 
 // controlBatch makes a control batch, with base offset 0.
 func controlBatch(epoch int32, timestamp int64, records ...controlRecord) ([]byte, error) {
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch, Control: true})
+	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: new(epoch), Control: true})
 	for i, r := range records {
 		value := metadata.AppendControl(nil, r.value, r.version())
 		if err := b.Append(record.Record{Offset: int64(i), Timestamp: timestamp, Key: record.ControlKey(r.kind), Value: value}); err != nil {

@@ -14,7 +14,7 @@ import (
 // plainBatch is a batch of one record with a value of some size.
 func plainBatch(t *testing.T, base int64, size int) record.Batch {
 	t.Helper()
-	b := record.NewBuilder(record.BuilderOptions{BaseOffset: base})
+	b := record.NewBuilder(record.BuilderOptions{BaseOffset: base, LeaderEpoch: new(int32(0))})
 	if err := b.Append(record.Record{Offset: base, Value: make([]byte, size)}); err != nil {
 		t.Fatal(err)
 	}

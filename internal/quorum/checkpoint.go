@@ -38,7 +38,7 @@ type place struct {
 func writeCheckpoint(w io.Writer, c checkpointData, records iter.Seq[metadata.Record], level int16, epoch int32, now int64) error {
 	cw := &checkpointWriter{w: w}
 	cw.write(controlBatch(epoch, now, c.header()...))
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: epoch})
+	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: new(epoch)})
 	for r := range records {
 		value := metadata.Append(nil, r, level)
 		if err := b.Append(record.Record{Offset: int64(b.Count()), Timestamp: now, Value: value}); err != nil {
@@ -46,7 +46,7 @@ func writeCheckpoint(w io.Writer, c checkpointData, records iter.Seq[metadata.Re
 		}
 		if b.Size() >= checkpointBatchBytes {
 			cw.write(b.Build(), nil)
-			b.Reset(record.BuilderOptions{LeaderEpoch: epoch})
+			b.Reset(record.BuilderOptions{LeaderEpoch: new(epoch)})
 		}
 	}
 	cw.write(b.Build(), nil)

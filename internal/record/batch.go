@@ -213,16 +213,13 @@ func (b Batch) IsTransactional() bool { return !b.isMessage() && b.attr(attrTran
 // IsControl reports whether the records are control records, see ParseControl.
 func (b Batch) IsControl() bool { return !b.isMessage() && b.attr(attrControl) != 0 }
 
-// HasDeleteHorizon reports whether DeleteHorizon is set.
-func (b Batch) HasDeleteHorizon() bool { return !b.isMessage() && b.attr(attrDeleteHorizon) != 0 }
-
-// DeleteHorizon returns the time in ms from which on the cleaner may drop the tombstones
-// or the marker in the batch, or -1 while it is not set (KIP-534).
-func (b Batch) DeleteHorizon() int64 {
-	if !b.HasDeleteHorizon() {
-		return -1
+// DeleteHorizon returns the time in ms from which on the cleaner may drop the tombstones or the
+// marker in the batch. ok is false, and the time 0, while there is none (KIP-534).
+func (b Batch) DeleteHorizon() (ms int64, ok bool) {
+	if b.isMessage() || b.attr(attrDeleteHorizon) == 0 {
+		return 0, false
 	}
-	return b.BaseTimestamp()
+	return b.BaseTimestamp(), true
 }
 
 // BaseTimestamp returns what timestamp deltas are added to: the timestamp of the first

@@ -20,7 +20,7 @@ type BuilderOptions struct {
 	Codec         Codec
 	Level         int // of the codec; 0 is its default
 	BaseOffset    int64
-	LeaderEpoch   int32
+	LeaderEpoch   *int32    // nil: none, -1, as a producer sends it
 	Producer      *Producer // nil: the producer is not idempotent
 	Transactional bool
 	Control       bool
@@ -137,10 +137,14 @@ func (b *Builder) putHeader(batch Batch) {
 	if o.Producer != nil {
 		producer = *o.Producer
 	}
+	leaderEpoch := int32(-1)
+	if o.LeaderEpoch != nil {
+		leaderEpoch = *o.LeaderEpoch
+	}
 	be := binary.BigEndian
 	be.PutUint64(batch[posOffset:], uint64(o.BaseOffset))
 	be.PutUint32(batch[posLength:], uint32(len(batch)-LogOverhead))
-	be.PutUint32(batch[posLeaderEpoch:], uint32(o.LeaderEpoch))
+	be.PutUint32(batch[posLeaderEpoch:], uint32(leaderEpoch))
 	batch[posMagic] = 2
 	be.PutUint16(batch[posAttributes:], uint16(attributes))
 	be.PutUint32(batch[posLastOffsetDelta:], uint32(b.lastOffset-o.BaseOffset))

@@ -8,7 +8,7 @@ import (
 // AppendRecords appends the records of a v2 batch to dst as they lie in memory, decompressed
 // if need be, for a Scan. They may take up to limit bytes; 0 is DefaultMaxDecompressed. The
 // error is an *InvalidRecordError.
-func (b Batch) AppendRecords(dst []byte, limit int) ([]byte, error) {
+func AppendRecords(dst []byte, b Batch, limit int) ([]byte, error) {
 	codec := b.Codec()
 	if codec == None || b.Count() == 0 {
 		return append(dst, b[HeaderSize:]...), nil
@@ -28,9 +28,9 @@ type Scan struct {
 	start int // of the current record
 }
 
-// Scan returns a Scan before the first record. records is what AppendRecords has appended, or
+// NewScan returns a Scan before the first record. records is what AppendRecords has appended, or
 // of a batch without codec, b[HeaderSize:].
-func (b Batch) Scan(records []byte) Scan {
+func NewScan(b Batch, records []byte) Scan {
 	count := b.Count()
 	s := Scan{c: cursor{records: records, count: count}}
 	if count < 0 {
@@ -91,18 +91,18 @@ type RetainOptions struct {
 }
 
 // AppendRetained appends to dst what compaction leaves of a v2 batch: the records for which
-// keep is true. records is what b.Scan was given, and a Scan has found it good; keep has an
+// keep is true. records is what NewScan was given, and a Scan has found it good; keep has an
 // element per record. Base offset, last offset delta, producer, sequence, epoch, codec and
 // kind stay (see Rules). Without any record left, that is EmptyBatch. The batch is the caller's
 // to append, dst may be larger for good.
-func (b Batch) AppendRetained(dst, records []byte, keep []bool, o RetainOptions) ([]byte, error) {
+func AppendRetained(dst []byte, b Batch, records []byte, keep []bool, o RetainOptions) ([]byte, error) {
 	first := slices.Index(keep, true)
 	if first < 0 {
 		return append(dst, EmptyBatch(b)...), nil
 	}
 	r := retention{b: b, records: records, keep: keep, first: first}
-	if b.HasDeleteHorizon() {
-		o.DeleteHorizon = b.BaseTimestamp()
+	if horizon, ok := b.DeleteHorizon(); ok {
+		o.DeleteHorizon = horizon
 	}
 	start := len(dst)
 	codec := b.Codec()

@@ -12,7 +12,7 @@ import (
 func retained(t *testing.T, b Batch, keep []bool, horizon int64) []byte {
 	t.Helper()
 	o := BuilderOptions{
-		Codec: b.Codec(), BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), Transactional: b.IsTransactional(),
+		Codec: b.Codec(), BaseOffset: b.BaseOffset(), LeaderEpoch: new(b.LeaderEpoch()), Transactional: b.IsTransactional(),
 		Control: b.IsControl(), TimestampType: b.TimestampType(), AppendTime: b.MaxTimestamp(), DeleteHorizon: horizon,
 		Producer: &Producer{b.ProducerID(), b.ProducerEpoch(), b.BaseSequence()},
 	}
@@ -35,11 +35,11 @@ func retained(t *testing.T, b Batch, keep []bool, horizon int64) []byte {
 
 func retain(t *testing.T, b Batch, keep []bool, horizon int64) []byte {
 	t.Helper()
-	records, err := b.AppendRecords(nil, 0)
+	records, err := AppendRecords(nil, b, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dst, err := b.AppendRetained([]byte("in front"), records, keep, RetainOptions{DeleteHorizon: horizon})
+	dst, err := AppendRetained([]byte("in front"), b, records, keep, RetainOptions{DeleteHorizon: horizon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAppendRetained(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		o := BuilderOptions{
-			Codec: Codec(rng.IntN(5)), BaseOffset: rng.Int64N(1000), LeaderEpoch: rng.Int32N(5), Transactional: rng.IntN(2) == 0,
+			Codec: Codec(rng.IntN(5)), BaseOffset: rng.Int64N(1000), LeaderEpoch: new(rng.Int32N(5)), Transactional: rng.IntN(2) == 0,
 			Producer: &Producer{rng.Int64N(9), int16(rng.IntN(9)), rng.Int32N(99)},
 		}
 		if rng.IntN(3) == 0 {
@@ -96,7 +96,7 @@ func TestAppendRetained(t *testing.T) {
 // What Kafka 4.4 makes of offsets 100 to 102 without the first, and a horizon.
 func TestAppendRetainedGolden(t *testing.T) {
 	const T = 1_700_000_000_000
-	builder := NewBuilder(BuilderOptions{BaseOffset: 100, LeaderEpoch: 9})
+	builder := NewBuilder(BuilderOptions{BaseOffset: 100, LeaderEpoch: new(int32(9))})
 	for i, r := range []Record{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte("b")}, {Key: []byte("c"), Value: []byte("2")}} {
 		r.Offset, r.Timestamp = 100+int64(i), T+int64(i)
 		if err := builder.Append(r); err != nil {
@@ -122,11 +122,11 @@ func TestScan(t *testing.T) {
 		}
 	}
 	b := Batch(builder.Build())
-	records, err := b.AppendRecords(nil, 0)
+	records, err := AppendRecords(nil, b, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := b.Scan(records)
+	s := NewScan(b, records)
 	if !s.Next() {
 		t.Fatal(s.Err())
 	}
@@ -152,7 +152,7 @@ func TestScan(t *testing.T) {
 	if s.Next() || s.Err() != nil {
 		t.Errorf("a third record, or %v", s.Err())
 	}
-	if _, err := b.AppendRecords(nil, 5); !errors.Is(err, ErrDecompressedTooLarge) {
+	if _, err := AppendRecords(nil, b, 5); !errors.Is(err, ErrDecompressedTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -172,14 +172,14 @@ func FuzzScan(f *testing.F) {
 				want = append(want, r.Clone())
 			}
 		}
-		records, err := b.AppendRecords(nil, 1<<20)
+		records, err := AppendRecords(nil, b, 1<<20)
 		if err != nil {
 			if wantErr == nil {
 				t.Fatalf("got %v, Records has none", err)
 			}
 			return
 		}
-		s := b.Scan(records)
+		s := NewScan(b, records)
 		keep := []bool{}
 		for s.Next() {
 			r := want[len(keep)]
@@ -193,7 +193,7 @@ func FuzzScan(f *testing.F) {
 		if len(keep) != len(want) || (s.Err() == nil) != (wantErr == nil) {
 			t.Fatalf("%d records and %v, want %d and %v", len(keep), s.Err(), len(want), wantErr)
 		}
-		rebuilt, err := b.AppendRetained(nil, records, keep, RetainOptions{DeleteHorizon: 77})
+		rebuilt, err := AppendRetained(nil, b, records, keep, RetainOptions{DeleteHorizon: 77})
 		if s.Err() == nil && err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ type EndTxn struct {
 	CoordinatorEpoch int32
 	Timestamp        int64 // ms since 1970
 	BaseOffset       int64
-	LeaderEpoch      int32
+	LeaderEpoch      *int32 // nil: none, -1
 }
 
 // EndTxnMarker returns the batch that ends a transaction in one partition.

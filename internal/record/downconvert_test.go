@@ -83,7 +83,7 @@ func TestDownConvert(t *testing.T) {
 	}
 	for magic := range int8(2) {
 		for _, codec := range []Codec{None, Gzip, Snappy, LZ4} {
-			o := BuilderOptions{Codec: codec, BaseOffset: 100, LeaderEpoch: 3, Producer: &Producer{1, 2, 3}}
+			o := BuilderOptions{Codec: codec, BaseOffset: 100, LeaderEpoch: new(int32(3)), Producer: &Producer{1, 2, 3}}
 			set := build(o, records...)
 			f(codec.String(), magic, 0, set, asFormat(magic, setRecords(t, set)))
 			kept := 3 // a wrapper is kept whole

@@ -46,7 +46,7 @@ func FuzzBatches(f *testing.F) {
 			size += len(b)
 			_ = b.Verify()
 			_, _ = b.FirstOffset()
-			_ = []any{b.LastOffset(), b.LastSequence(), b.Count(), b.CRC(), b.DeleteHorizon(), b.ProducerID(), b.ProducerEpoch(),
+			_ = []any{b.LastOffset(), b.LastSequence(), b.Count(), b.CRC(), b.ProducerID(), b.ProducerEpoch(),
 				b.IsControl(), b.IsTransactional(), b.TimestampType(), b.MaxTimestamp(), b.LeaderEpoch(), b.Attributes()}
 		}
 		if _, err := First(set[size:]); err != ErrShort {

@@ -61,7 +61,7 @@ var golden = []struct {
 		"ffffff0000000204224d186040821600008014000000046b310476310014000a02046b320476320000000000",
 	want: pair(Record{Sequence: -1}),
 	build: func() []byte {
-		return build(BuilderOptions{Codec: LZ4, BaseOffset: 10, LeaderEpoch: -1}, pair(Record{})...)
+		return build(BuilderOptions{Codec: LZ4, BaseOffset: 10}, pair(Record{})...)
 	},
 }, {
 	name: "v2 snappy",
@@ -69,7 +69,7 @@ var golden = []struct {
 		"ffffff0000000282534e4150505900000000010000000100000018165414000000046b310476310014000a02046b3204763200",
 	want: pair(Record{Sequence: -1}),
 	build: func() []byte {
-		return build(BuilderOptions{Codec: Snappy, BaseOffset: 10, LeaderEpoch: -1}, pair(Record{})...)
+		return build(BuilderOptions{Codec: Snappy, BaseOffset: 10}, pair(Record{})...)
 	},
 }, {
 	name: "v2 headers and nulls",
@@ -81,7 +81,7 @@ var golden = []struct {
 		{Offset: 101, Timestamp: T - 3, Sequence: -1},
 	},
 	build: func() []byte {
-		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: 9},
+		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: new(int32(9))},
 			Record{Offset: 100, Timestamp: T, Key: []byte("k"), Value: []byte("v"),
 				Headers: []Header{{Key: "h", Value: []byte("x")}, {Key: "n"}}},
 			Record{Offset: 101, Timestamp: T - 3})
@@ -92,7 +92,7 @@ var golden = []struct {
 		"0000110000000110000000026b027600",
 	want: []Record{{Offset: 100, Timestamp: T, Sequence: 17, Key: []byte("k"), Value: []byte("v")}},
 	build: func() []byte {
-		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: 9, Transactional: true, Producer: &Producer{4000, 3, 17}},
+		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: new(int32(9)), Transactional: true, Producer: &Producer{4000, 3, 17}},
 			Record{Offset: 100, Timestamp: T, Key: []byte("k"), Value: []byte("v")})
 	},
 }, {
@@ -102,14 +102,14 @@ var golden = []struct {
 	want: []Record{{Offset: 101, Timestamp: T, Sequence: -1, Key: []byte{0, 0, 0, 1}, Value: []byte{0, 0, 0, 0, 0, 2}}},
 	build: func() []byte {
 		return EndTxnMarker(EndTxn{Type: ControlCommit, ProducerID: 4000, ProducerEpoch: 3, CoordinatorEpoch: 2,
-			Timestamp: T, BaseOffset: 101, LeaderEpoch: 9})
+			Timestamp: T, BaseOffset: 101, LeaderEpoch: new(int32(9))})
 	},
 }, {
 	name: "emptied",
 	hex: "0000000000000064000000310000000902f9e5d4f0001000000004ffffffffffffffff0000018bcfe568000000000000000fa0000300" +
 		"00001100000000",
 	build: func() []byte {
-		b := NewBuilder(BuilderOptions{Codec: Zstd, BaseOffset: 100, LeaderEpoch: 9, Transactional: true, Producer: &Producer{4000, 3, 17}})
+		b := NewBuilder(BuilderOptions{Codec: Zstd, BaseOffset: 100, LeaderEpoch: new(int32(9)), Transactional: true, Producer: &Producer{4000, 3, 17}})
 		for i := range int64(5) {
 			if err := b.Append(Record{Offset: 100 + i, Timestamp: T - 4 + i}); err != nil {
 				panic(err)
@@ -126,7 +126,7 @@ var golden = []struct {
 		{Offset: 102, Timestamp: T + 2, Sequence: -1, Key: []byte("c"), Value: []byte("2")},
 	},
 	build: func() []byte {
-		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: 9, DeleteHorizon: T + 100_000 + 86_400_000},
+		return build(BuilderOptions{BaseOffset: 100, LeaderEpoch: new(int32(9)), DeleteHorizon: T + 100_000 + 86_400_000},
 			Record{Offset: 101, Timestamp: T + 1, Key: []byte("b")},
 			Record{Offset: 102, Timestamp: T + 2, Key: []byte("c"), Value: []byte("2")})
 	},
@@ -136,7 +136,7 @@ var golden = []struct {
 		"ffffff000000012600bf8abf520008000000010c00000000000200",
 	want: []Record{{Offset: 101, Timestamp: T, Sequence: -1, Key: []byte{0, 0, 0, 1}, Value: []byte{0, 0, 0, 0, 0, 2}}},
 	build: func() []byte {
-		return ControlBatch(BuilderOptions{BaseOffset: 101, LeaderEpoch: 9, Transactional: true,
+		return ControlBatch(BuilderOptions{BaseOffset: 101, LeaderEpoch: new(int32(9)), Transactional: true,
 			Producer: &Producer{4000, 3, -1}, DeleteHorizon: T + 100_000 + 86_400_000}, T, ControlCommit, []byte{0, 0, 0, 0, 0, 2})
 	},
 }}
@@ -254,10 +254,14 @@ func TestGoldenFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			horizon, ok := b.DeleteHorizon()
+			if !ok {
+				horizon = -1
+			}
 			got := map[string]int64{
 				"magic": int64(b.Magic()), "base": b.BaseOffset(), "last": b.LastOffset(), "next": b.NextOffset(), "first": first,
 				"epoch": int64(b.LeaderEpoch()), "attributes": int64(b.Attributes()), "codec": int64(b.Codec()),
-				"baseTime": b.BaseTimestamp(), "maxTime": b.MaxTimestamp(), "horizon": b.DeleteHorizon(),
+				"baseTime": b.BaseTimestamp(), "maxTime": b.MaxTimestamp(), "horizon": horizon,
 				"pid": b.ProducerID(), "pepoch": int64(b.ProducerEpoch()), "seq": int64(b.BaseSequence()), "lastSeq": int64(b.LastSequence()),
 				"count": int64(b.Count()), "type": int64(b.TimestampType()),
 			}

@@ -171,8 +171,9 @@ func rebuild(t *testing.T, b Batch, records []Record) []byte {
 	if b.isMessage() {
 		return buildSet(SetOptions{Magic: b.Magic(), Codec: b.Codec(), TimestampType: b.TimestampType(), AppendTime: b.MaxTimestamp()}, records...)
 	}
-	o := BuilderOptions{Codec: b.Codec(), BaseOffset: b.BaseOffset(), LeaderEpoch: b.LeaderEpoch(), Transactional: b.IsTransactional(),
-		Control: b.IsControl(), TimestampType: b.TimestampType(), AppendTime: b.MaxTimestamp(), DeleteHorizon: max(b.DeleteHorizon(), 0)}
+	horizon, _ := b.DeleteHorizon()
+	o := BuilderOptions{Codec: b.Codec(), BaseOffset: b.BaseOffset(), LeaderEpoch: new(b.LeaderEpoch()), Transactional: b.IsTransactional(),
+		Control: b.IsControl(), TimestampType: b.TimestampType(), AppendTime: b.MaxTimestamp(), DeleteHorizon: horizon}
 	if b.ProducerID() >= 0 {
 		o.Producer = &Producer{b.ProducerID(), b.ProducerEpoch(), b.BaseSequence()}
 	}

@@ -35,7 +35,7 @@ func (v *validation) walk(b Batch, take func(Record) error) error {
 // what kind of batch it is stay.
 func (v *validation) recompress(b Batch, target Codec) (Batch, error) {
 	o := v.builderOptions(target)
-	o.LeaderEpoch = b.LeaderEpoch()
+	o.LeaderEpoch = new(b.LeaderEpoch())
 	o.Transactional, o.Control = b.IsTransactional(), b.IsControl()
 	if b.ProducerID() != -1 {
 		o.Producer = &Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), BaseSequence: b.BaseSequence()}
@@ -51,7 +51,6 @@ func (v *validation) builderOptions(target Codec) BuilderOptions {
 	return BuilderOptions{
 		Codec:         target,
 		Level:         v.o.Level,
-		LeaderEpoch:   -1,
 		TimestampType: v.o.TimestampType,
 		AppendTime:    v.o.Now,
 	}

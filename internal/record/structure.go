@@ -12,7 +12,7 @@ import (
 // limit bytes at most: each fits exactly, there are as many as the header says, and their
 // offsets ascend up to the batch's last one. It decodes none of them, so that it costs a
 // fraction of Records. The error is an *InvalidRecordError. The CRC is not looked at.
-func (b Batch) CheckRecords(limit int) error {
+func CheckRecords(b Batch, limit int) error {
 	s := scratches.Get().(*scratch)
 	defer s.release()
 	c, err := b.open(s, limit)
@@ -75,7 +75,7 @@ func (v *Verification) CRC(b Batch) error {
 // Records reports what CheckRecords does of the whole v2 batch.
 func (v *Verification) Records(b Batch, limit int) error {
 	if !v.plain(b) {
-		return b.CheckRecords(limit)
+		return CheckRecords(b, limit)
 	}
 	if b.Count() < 0 {
 		return invalid("negative record count %d", b.Count())

@@ -76,7 +76,7 @@ func TestCheckRecordsAgreesWithRecords(t *testing.T) {
 			codec = Snappy
 		}
 		good := structureBatch(t, rng, codec)
-		if err := good.CheckRecords(DefaultMaxDecompressed); err != nil {
+		if err := CheckRecords(good, DefaultMaxDecompressed); err != nil {
 			t.Fatal(err)
 		}
 		for range 50 {
@@ -90,7 +90,7 @@ func TestCheckRecordsAgreesWithRecords(t *testing.T) {
 // compareChecks holds the ways to look at the records of a batch against each other.
 func compareChecks(t *testing.T, b Batch, piece int) {
 	t.Helper()
-	want, got := wrongRecords(b), b.CheckRecords(DefaultMaxDecompressed)
+	want, got := wrongRecords(b), CheckRecords(b, DefaultMaxDecompressed)
 	crc, pieces := inPieces(b, piece)
 	if (got == nil) != (want == nil) || (pieces == nil) != (want == nil) {
 		t.Fatalf("CheckRecords %v, in pieces of %d %v; Records %v\n%x", got, piece, pieces, want, []byte(b))
@@ -130,7 +130,7 @@ func BenchmarkCheckRecords(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(set)))
 			for b.Loop() {
-				if err := set.CheckRecords(DefaultMaxDecompressed); err != nil {
+				if err := CheckRecords(set, DefaultMaxDecompressed); err != nil {
 					b.Fatal(err)
 				}
 			}

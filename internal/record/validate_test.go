@@ -95,7 +95,7 @@ func TestValidateStamps(t *testing.T) {
 func TestValidateRebuilds(t *testing.T) {
 	for _, source := range append([]Codec{None}, codecs...) {
 		for _, target := range append([]Codec{None}, codecs...) {
-			b := NewBuilder(BuilderOptions{Codec: source, LeaderEpoch: -1, Transactional: true, Producer: &Producer{5, 1, 9}})
+			b := NewBuilder(BuilderOptions{Codec: source, Transactional: true, Producer: &Producer{5, 1, 9}})
 			for i := range int64(50) {
 				err := b.Append(Record{Offset: i, Timestamp: T - i, Value: []byte("value value value"), Headers: []Header{{"a", nil}, {"a", []byte("b")}}})
 				if err != nil {
@@ -186,8 +186,8 @@ func wrap(magic int8, offset int64, codec Codec, inner []byte) []byte {
 }
 
 func TestValidateRefuses(t *testing.T) {
-	good := plain(BuilderOptions{LeaderEpoch: -1}, 5, 10)
-	packed := plain(BuilderOptions{LeaderEpoch: -1, Codec: LZ4}, 5, 10)
+	good := plain(BuilderOptions{}, 5, 10)
+	packed := plain(BuilderOptions{Codec: LZ4}, 5, 10)
 	f := func(name string, set []byte, o *ValidateOptions, want error, text string) {
 		t.Helper()
 		before := bytes.Clone(set)

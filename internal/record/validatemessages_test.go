@@ -79,7 +79,7 @@ func TestValidateMessages(t *testing.T) {
 
 func buildSetOrBatch(magic int8, codec Codec) []byte {
 	if magic == 2 {
-		return build(BuilderOptions{Codec: codec, LeaderEpoch: -1}, sample()...)
+		return build(BuilderOptions{Codec: codec}, sample()...)
 	}
 	return buildSet(SetOptions{Magic: magic, Codec: codec}, sample()...)
 }

@@ -76,7 +76,7 @@ func must(t testing.TB, err error) {
 // batch makes a batch of count records with timestamps from ts on and values of a size.
 func batch(t testing.TB, base int64, count int, ts int64, size int) []byte {
 	t.Helper()
-	b := record.NewBuilder(record.BuilderOptions{BaseOffset: base, LeaderEpoch: 3})
+	b := record.NewBuilder(record.BuilderOptions{BaseOffset: base, LeaderEpoch: new(int32(3))})
 	for i := range count {
 		must(t, b.Append(record.Record{Offset: base + int64(i), Timestamp: ts + int64(i), Value: bytes.Repeat([]byte{'v'}, size)}))
 	}

@@ -41,7 +41,7 @@ func TestTimestamps(t *testing.T) {
 	for i, ts := range []int64{1000, 5000, 2000, 3000} { // redpanda#6604
 		must(t, s.Append(batch(t, 50+int64(i), 1, ts, 60)))
 	}
-	b := record.NewBuilder(record.BuilderOptions{BaseOffset: 54, LeaderEpoch: 7})
+	b := record.NewBuilder(record.BuilderOptions{BaseOffset: 54, LeaderEpoch: new(int32(7))})
 	for i, ts := range []int64{100, 8000, 8000, 6000} {
 		must(t, b.Append(record.Record{Offset: 54 + int64(i), Timestamp: ts}))
 	}

@@ -132,7 +132,7 @@ func TestCheckRules(t *testing.T) {
 		producer := &record.Producer{ID: 7, Epoch: 1}
 		log := offlinetest.Batch(40, 3, record.BuilderOptions{Producer: producer, Transactional: true})
 		log = append(log, record.EndTxnMarker(record.EndTxn{
-			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, LeaderEpoch: 3, Timestamp: 2000,
+			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, LeaderEpoch: new(int32(3)), Timestamp: 2000,
 		})...)
 		x.Put("00000000000000000040.log", log)
 		x.Put("00000000000000000040.index", nil)
@@ -270,7 +270,7 @@ func TestCheckTxnIndexOfACompactedLog(t *testing.T) {
 		x := newFixture(t)
 		log := offlinetest.Batch(40, 3, record.BuilderOptions{Producer: &record.Producer{ID: 7}, Transactional: true})
 		log = append(log, record.EndTxnMarker(record.EndTxn{
-			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, LeaderEpoch: 3, Timestamp: 2000,
+			Type: record.ControlAbort, BaseOffset: 42, ProducerID: 7, LeaderEpoch: new(int32(3)), Timestamp: 2000,
 		})...)
 		x.Put(log40, log)
 		x.Put("00000000000000000040.index", nil)
@@ -303,7 +303,7 @@ func TestCheckTxnIndexHoldsTransactionsApart(t *testing.T) {
 	var log []byte
 	for offset := int64(40); offset < 46; offset += 3 {
 		log = append(log, offlinetest.Batch(offset, 3, record.BuilderOptions{Producer: producer, Transactional: true})...)
-		end := record.EndTxn{Type: record.ControlAbort, BaseOffset: offset + 2, ProducerID: 7, LeaderEpoch: 3, Timestamp: 2000 + offset}
+		end := record.EndTxn{Type: record.ControlAbort, BaseOffset: offset + 2, ProducerID: 7, LeaderEpoch: new(int32(3)), Timestamp: 2000 + offset}
 		log = append(log, record.EndTxnMarker(end)...)
 	}
 	f := func(first int64, want string) {
@@ -353,7 +353,7 @@ func TestCheckNotesIndexesWithTooLittle(t *testing.T) {
 	f(func(x *fixture) {
 		log := x.Get(offlinetest.Log20)
 		for offset := int64(40); offset < 52; offset++ {
-			b := record.NewBuilder(record.BuilderOptions{BaseOffset: offset, LeaderEpoch: 3})
+			b := record.NewBuilder(record.BuilderOptions{BaseOffset: offset, LeaderEpoch: new(int32(3))})
 			if err := b.Append(record.Record{Offset: offset, Timestamp: 1000 + offset, Value: make([]byte, 1<<20)}); err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ func TestCheckKnownDamage(t *testing.T) {
 	open := func(x *fixture) {
 		log := offlinetest.Batch(40, 3, record.BuilderOptions{Producer: &record.Producer{ID: 7, Epoch: 1}, Transactional: true})
 		log = append(log, record.EndTxnMarker(record.EndTxn{
-			Type: record.ControlCommit, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, LeaderEpoch: 3, Timestamp: 2000,
+			Type: record.ControlCommit, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, LeaderEpoch: new(int32(3)), Timestamp: 2000,
 		})...)
 		x.Put("00000000000000000040.log", log)
 		x.Put("00000000000000000040.index", nil)

@@ -31,7 +31,7 @@ func (x *fixture) withProducers() (before, after []files.ProducerEntry) {
 	}
 	log := set(40, 7, 0, true)
 	log = append(log, record.EndTxnMarker(record.EndTxn{
-		Type: record.ControlCommit, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, CoordinatorEpoch: 5, LeaderEpoch: 3, Timestamp: 2000,
+		Type: record.ControlCommit, BaseOffset: 42, ProducerID: 7, ProducerEpoch: 1, CoordinatorEpoch: 5, LeaderEpoch: new(int32(3)), Timestamp: 2000,
 	})...)
 	log = append(log, set(43, 8, 10, false)...)
 	log = append(log, set(45, 9, 0, true)...)

@@ -130,8 +130,8 @@ func appendBatch(dst []byte, sp files.Span) []byte {
 		field(" partitionLeaderEpoch: ", int64(b.LeaderEpoch()))
 		flag(" isTransactional: ", b.IsTransactional())
 		flag(" isControl: ", b.IsControl())
-		if b.HasDeleteHorizon() {
-			field(" deleteHorizonMs: OptionalLong[", b.DeleteHorizon())
+		if horizon, ok := b.DeleteHorizon(); ok {
+			field(" deleteHorizonMs: OptionalLong[", horizon)
 			dst = append(dst, ']')
 		} else {
 			dst = append(dst, " deleteHorizonMs: OptionalLong.empty"...)

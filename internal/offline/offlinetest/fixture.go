@@ -69,7 +69,7 @@ func (x *Fixture) Offsets(name string, offset int64) {
 
 // Batch makes one of two records at an offset.
 func Batch(offset int64, epoch int32, o record.BuilderOptions) []byte {
-	o.BaseOffset, o.LeaderEpoch = offset, epoch
+	o.BaseOffset, o.LeaderEpoch = offset, new(epoch)
 	b := record.NewBuilder(o)
 	for i := range int64(2) {
 		b.Append(record.Record{Offset: offset + i, Timestamp: 1000 + offset + i, Value: []byte("value")})
