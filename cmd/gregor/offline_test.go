@@ -32,7 +32,7 @@ func partitionDir(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b := record.NewBuilder(record.BuilderOptions{LeaderEpoch: -1})
+	b := record.NewBuilder(record.BuilderOptions{})
 	for i := range int64(3) {
 		if err := b.Append(record.Record{Offset: i, Timestamp: 1700000000000, Key: []byte("k"), Value: []byte("value")}); err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ is wrong and which of the last three flags goes on all the same.`,
 			if err := logTo(cmd.ErrOrStderr(), level, &o); err != nil {
 				return err
 			}
-			gregor.LimitMemory()
+			limitMemory()
 			b, err := start(cmd.Context(), o)
 			if err != nil {
 				return err

@@ -36,7 +36,7 @@ var order = [][]string{
 	{"record"},            // public, on top of internal/record
 	{"segment"},           // public, on top of internal/segment
 	{".", "gregortest"},   // "." is the package gregor itself
-	{"cmd", "conformance", "bench"},
+	{"cmd", "conformance", "bench", "doc/examples"},
 }
 
 // beside lists the imports that the order forbids and we want.

@@ -1,4 +1,4 @@
-package gregor
+package main
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 // for stacks, the binary and what the kernel counts as ours.
 const memoryLimitPercent = 80
 
-// LimitMemory is for a process that is a broker and nothing else: the garbage collector
+// limitMemory is for a process that is a broker and nothing else: the garbage collector
 // works harder when the heap comes near the control group's limit, so that the kernel does
 // not end the process. GOMEMLIMIT in the environment wins.
 //
 // How often the collector runs otherwise is left at Go's default: the hot paths allocate so
 // little that a higher GOGC saves no CPU and costs memory (doc/decisions/0003).
-func LimitMemory() {
+func limitMemory() {
 	if limit := cgroupMemoryLimit("/sys/fs/cgroup/memory.max"); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit / 100 * memoryLimitPercent)
 	}
