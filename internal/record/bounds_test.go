@@ -56,7 +56,7 @@ func TestManyHeaders(t *testing.T) {
 		if got != n {
 			t.Errorf("got %d headers, want %d", got, n)
 		}
-		if err := b.CheckRecords(0); err != nil {
+		if err := CheckRecords(b, 0); err != nil {
 			t.Errorf("%d headers: %v", n, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestCompressedNothing(t *testing.T) {
 	for r, err := range b.Records() {
 		t.Errorf("got %v, %v", r, err)
 	}
-	if err := b.CheckRecords(0); err != nil {
+	if err := CheckRecords(b, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,7 +208,7 @@ func TestSetOffsetsAscend(t *testing.T) {
 // After its end, or an error, a Scan stays there.
 func TestScanStays(t *testing.T) {
 	b := bytesOf(t, BuilderOptions{}, Record{Key: []byte{}, Value: []byte("v")}, Record{Value: []byte{}})
-	s := b.Scan(b[HeaderSize:])
+	s := NewScan(b, b[HeaderSize:])
 	for i, want := range []struct{ key, tombstone bool }{{true, false}, {false, false}} {
 		if !s.Next() {
 			t.Fatal(s.Err())
@@ -217,10 +217,11 @@ func TestScanStays(t *testing.T) {
 			t.Errorf("record %d: key %v, tombstone %v", i, ok, s.IsTombstone())
 		}
 	}
-	if s.Next() || s.Next() || s.Err() != nil {
+	more, again := s.Next(), s.Next()
+	if more || again || s.Err() != nil {
 		t.Errorf("behind the end: %v", s.Err())
 	}
-	s = b.Scan(b[HeaderSize : len(b)-1])
+	s = NewScan(b, b[HeaderSize : len(b)-1])
 	for s.Next() {
 	}
 	if s.Next() || s.Err() == nil {
@@ -281,7 +282,7 @@ func TestVerificationOfAnySize(t *testing.T) {
 				if (crc == nil) != good || good && structure != nil {
 					t.Errorf("%d records, %v, %s: got %v, %v", n, codec, name, crc, structure)
 				}
-				if want := b.CheckRecords(0); codec == None && fmt.Sprint(structure) != fmt.Sprint(want) {
+				if want := CheckRecords(b, 0); codec == None && fmt.Sprint(structure) != fmt.Sprint(want) {
 					t.Errorf("%d records, %s: got %v, want %v", n, name, structure, want)
 				}
 			}
