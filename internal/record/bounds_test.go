@@ -221,7 +221,7 @@ func TestScanStays(t *testing.T) {
 	if more || again || s.Err() != nil {
 		t.Errorf("behind the end: %v", s.Err())
 	}
-	s = NewScan(b, b[HeaderSize : len(b)-1])
+	s = NewScan(b, b[HeaderSize:len(b)-1])
 	for s.Next() {
 	}
 	if s.Next() || s.Err() == nil {

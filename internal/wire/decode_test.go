@@ -140,7 +140,6 @@ func TestEncode(t *testing.T) {
 		s := strings.Repeat("s", rapid.IntRange(0, 300).Draw(t, "size"))
 		n := rapid.IntRange(0, 300).Draw(t, "count")
 		flexible := rapid.Bool().Draw(t, "flexible")
-		type appends = func(dst []byte, s string) []byte
 		theirs, theirsNull, theirLen, theirNullArray := kbin.AppendString, kbin.AppendNullableString, kbin.AppendArrayLen, kbin.AppendNullableArrayLen
 		if flexible {
 			theirs, theirsNull, theirLen, theirNullArray = kbin.AppendCompactString, kbin.AppendCompactNullableString, kbin.AppendCompactArrayLen, kbin.AppendCompactNullableArrayLen
