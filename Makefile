@@ -1,7 +1,7 @@
 # The few commands of daily work. CI calls .ci/run, which calls the same things.
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race lint bench generate conformance fuzz crash faults
+.PHONY: build test race lint bench generate conformance fuzz crash faults models
 
 build: ## one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags=-s -o gregor ./cmd/gregor
@@ -31,6 +31,9 @@ fuzz: ## a minute for every decoder (FUZZTIME=10m for longer)
 
 crash: ## 10,000 random crash points
 	GREGOR_CRASH_POINTS=10000 go test -run=Crash -count=1 ./internal/segment ./internal/commitlog ./internal/logdir
+
+models: ## random histories of a log that is compacted, against a model (CHECKS=15000); rare faults take thousands
+	go test ./internal/compaction -run='^TestModel$$' -count=1 -timeout=24h -rapid.checks=$(or $(CHECKS),15000)
 
 faults: ## faults in log directories (COUNT=10000 SEED=1 ATONCE=2 SUBJECT=kraft FILES=.log,.index; FAULT='...' makes one again)
 	go test ./internal/faultdir -run='^TestFaults$$' -count=1 -v -timeout=24h -faults.count=$(or $(COUNT),1000) -faults.seed=$(or $(SEED),1) \

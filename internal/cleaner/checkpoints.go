@@ -13,27 +13,50 @@ import (
 )
 
 // checkpoints holds the file cleaner-offset-checkpoint of each log directory: up to where each
-// log was cleaned. A file is read when it is asked for the first time, and written whole with
-// each change. What makes no sense counts as empty, and the logs are cleaned from their start.
-// It is safe for concurrent use; the mutex is held across the writing of a file.
+// log was cleaned. It is safe for concurrent use.
 type checkpoints struct {
 	fs     vfs.FS
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	dirs   map[string]map[topic.Partition]int64
-	failed map[string]bool // directories that are offline: nothing is written there
+	mu struct {
+		sync.Mutex
+		dirs map[string]*dirCheckpoint
+	}
+}
+
+// A dirCheckpoint is the file of one directory. It is read when it is asked for the first time, and
+// written whole with each change. What makes no sense counts as empty, and the logs are cleaned from
+// their start. The mutex is held across the writing of the file: nobody but cleanings of that
+// directory waits for its disk.
+type dirCheckpoint struct {
+	mu      sync.Mutex
+	entries map[topic.Partition]int64 // nil: not read yet
+	offline bool                      // nothing is read or written there any more
 }
 
 func newCheckpoints(fsys vfs.FS, logger *slog.Logger) *checkpoints {
-	return &checkpoints{fs: fsys, logger: logger, dirs: make(map[string]map[topic.Partition]int64), failed: make(map[string]bool)}
+	c := &checkpoints{fs: fsys, logger: logger}
+	c.mu.dirs = make(map[string]*dirCheckpoint)
+	return c
+}
+
+func (c *checkpoints) of(dir string) *dirCheckpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.mu.dirs[dir]
+	if d == nil {
+		d = new(dirCheckpoint)
+		c.mu.dirs[dir] = d
+	}
+	return d
 }
 
 // get returns where the last cleaning of a log ended, or noCheckpoint.
 func (c *checkpoints) get(dir string, p topic.Partition) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if offset, ok := c.loadLocked(dir)[p]; ok {
+	d := c.of(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if offset, ok := c.loadLocked(d, dir)[p]; ok {
 		return offset
 	}
 	return noCheckpoint
@@ -66,12 +89,10 @@ func (c *checkpoints) forget(dir string, partitions ...topic.Partition) error {
 }
 
 func (c *checkpoints) hasAny(dir string, partitions []topic.Partition) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failed[dir] {
-		return false
-	}
-	entries := c.loadLocked(dir)
+	d := c.of(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entries := c.loadLocked(d, dir)
 	return slices.ContainsFunc(partitions, func(p topic.Partition) bool {
 		_, ok := entries[p]
 		return ok
@@ -80,9 +101,10 @@ func (c *checkpoints) hasAny(dir string, partitions []topic.Partition) bool {
 
 // retain drops what is not kept, in memory only: the next write tells the file.
 func (c *checkpoints) retain(dir string, keep func(topic.Partition) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.loadLocked(dir), func(p topic.Partition, _ int64) bool { return !keep(p) })
+	d := c.of(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(c.loadLocked(d, dir), func(p topic.Partition, _ int64) bool { return !keep(p) })
 }
 
 // carry copies a log's entry to another directory.
@@ -96,20 +118,21 @@ func (c *checkpoints) carry(p topic.Partition, from, to string) error {
 
 // dropDir forgets a directory that is offline.
 func (c *checkpoints) dropDir(dir string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failed[dir] = true
-	delete(c.dirs, dir)
+	d := c.of(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries, d.offline = nil, true
 }
 
 // change changes the entries of a directory and writes the file, if it made a difference.
 func (c *checkpoints) change(dir string, change func(map[topic.Partition]int64)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failed[dir] {
+	d := c.of(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.offline {
 		return nil
 	}
-	entries := c.loadLocked(dir)
+	entries := c.loadLocked(d, dir)
 	next := maps.Clone(entries)
 	change(next)
 	if maps.Equal(entries, next) {
@@ -118,19 +141,19 @@ func (c *checkpoints) change(dir string, change func(map[topic.Partition]int64))
 	if err := checkpoint.WriteOffsets(c.fs, c.path(dir), next); err != nil {
 		return err
 	}
-	c.dirs[dir] = next
+	d.entries = next
 	return nil
 }
 
-func (c *checkpoints) loadLocked(dir string) map[topic.Partition]int64 {
-	if entries, ok := c.dirs[dir]; ok {
-		return entries
+func (c *checkpoints) loadLocked(d *dirCheckpoint, dir string) map[topic.Partition]int64 {
+	if d.entries != nil || d.offline {
+		return d.entries
 	}
 	entries, err := checkpoint.ReadOffsets(c.fs, c.path(dir))
 	if err != nil {
 		c.logger.Error("checkpoint is damaged, logs whose offset cannot be read are cleaned from their start", "file", c.path(dir), "read", len(entries), "err", err)
 	}
-	c.dirs[dir] = entries
+	d.entries = entries
 	return entries
 }
 

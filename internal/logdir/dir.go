@@ -26,7 +26,8 @@ type dir struct {
 	meta    checkpoint.MetaProperties // what meta.properties is to say
 	metaDue bool                      // and does not say yet
 
-	leftAlone map[topic.Partition]int64 // what the file of that name said
+	leftAlone        map[topic.Partition]int64 // what the file of that name said
+	leftAloneDamaged bool                      // and it said more, which could not be read
 
 	cordoned atomic.Bool // takes no new logs
 

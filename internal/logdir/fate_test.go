@@ -146,6 +146,32 @@ func TestLeftAloneUnclean(t *testing.T) {
 	mustClose(t, m)
 }
 
+// When the list of logs that were left alone is damaged, those that are not in it any more are checked,
+// and the list is written anew.
+func TestLeftAloneDamaged(t *testing.T) {
+	for _, line := range []string{"orders 1 1x", "ordes 1 1 1", "orders 1 7"} {
+		fsys := vfs.NewMem()
+		m := mustLoad(t, testConfig(fsys, "/a"))
+		mustAppend(t, mustCreate(t, m, orders0), 10)
+		mustAppend(t, mustCreate(t, m, orders1), 20)
+		mustClose(t, m)
+		mustWrite(t, fsys, "/a/"+checkpoint.LeftAlone, "0\n1\n"+line+"\n")
+		m = mustOpen(t, testConfig(fsys, "/a"))
+		d := m.dirs[0]
+		if err := m.Load(context.Background(), LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if d.isClean(orders1) {
+			t.Errorf("%q: a log that was left alone may be unclean, and counts as clean", line)
+		}
+		wantState(t, m, orders1, [3]int64{0, 20, 20})
+		mustClose(t, m)
+		if _, err := fsys.Stat("/a/" + checkpoint.LeftAlone); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: the damaged list is there still: %v", line, err)
+		}
+	}
+}
+
 // A healed partition has the right id on disk and in its log.
 func TestHeal(t *testing.T) {
 	fsys := vfs.NewMem()

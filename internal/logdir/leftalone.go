@@ -18,10 +18,12 @@ const (
 	leftUnclean = 1
 )
 
-// readLeftAlone reads the file. Of one that is damaged the lines count that make sense.
+// readLeftAlone reads the file. Of one that is damaged the lines count that make sense; of the other
+// logs of the directory nobody knows any more whether they were clean.
 func (m *Manager) readLeftAlone(d *dir) (map[topic.Partition]int64, error) {
 	list, err := checkpoint.ReadOffsets(m.cfg.FS, d.file(checkpoint.LeftAlone))
 	if errors.Is(err, checkpoint.ErrCorrupt) {
+		d.leftAloneDamaged = true
 		m.logger.Warn("file is damaged", "file", d.file(checkpoint.LeftAlone), "read", len(list), "err", err)
 		err = nil
 	}
@@ -43,7 +45,7 @@ func (m *Manager) writeLeftAlone(d *dir) error {
 	}
 	d.mu.Unlock()
 	switch {
-	case maps.Equal(list, d.leftAlone):
+	case maps.Equal(list, d.leftAlone) && !d.leftAloneDamaged:
 		return nil
 	case len(list) > 0:
 		return checkpoint.WriteOffsets(m.cfg.FS, d.file(checkpoint.LeftAlone), list)
@@ -56,5 +58,9 @@ func (m *Manager) writeLeftAlone(d *dir) error {
 
 // isClean reports whether a log was closed cleanly before the start.
 func (d *dir) isClean(p topic.Partition) bool {
-	return d.startedClean && d.leftAlone[p] != leftUnclean
+	state, listed := d.leftAlone[p]
+	if !listed {
+		return d.startedClean && !d.leftAloneDamaged
+	}
+	return d.startedClean && state == leftClean
 }
