@@ -130,6 +130,7 @@ func TestRandomnessIsGiven(t *testing.T) {
 	f := func(seed byte) (ids []string) {
 		synctest.Test(t, func(t *testing.T) {
 			b := startInMemory(t, &seeded{source: rand.NewChaCha8([32]byte{seed})})
+			synctest.Wait() // for what the start decides beside: the order of decisions says who gets what
 			id := createTopic(t, kadm.NewClient(b.client(t)), "orders")
 			ids = []string{b.ClusterID(), b.logs.Dirs()[0].ID.String(), uuid.UUID(id).String()}
 		})
