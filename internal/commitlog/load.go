@@ -99,7 +99,7 @@ func (l *Log) load(o Options) error {
 		r.absent = r.absentFiles(o, &left, orphans)
 		r.unindexed = left.unindexed()
 		err := r.run()
-		if errors.Is(err, errTurned) {
+		if errors.Is(err, errTurned) || errors.Is(err, errUnbegun) {
 			continue
 		}
 		overflow, ok := errors.AsType[*overflowError](err)

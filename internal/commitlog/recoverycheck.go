@@ -30,6 +30,9 @@ func (r *recovery) check() error {
 		return err
 	}
 	r.goOn(wellEnded)
+	if err := r.findUnbegun(); err != nil {
+		return err
+	}
 	if err := r.restoreProducers(); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (r *recovery) checkedFrom() (int, error) {
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
-	before := func(int64) bool { return true }
+	before := func(offset int64) bool { return !r.isUnbegun(offset) }
 	contradiction := func(state *ProducerState) (string, error) {
 		return r.contradictedInFront(r.segments[:i], state, before)
 	}

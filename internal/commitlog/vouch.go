@@ -234,8 +234,11 @@ func batchAt(segments []*segment.Segment, offset int64) (b record.Batch, damaged
 	switch {
 	case errors.Is(err, segment.ErrCorrupt):
 		return nil, true, nil
-	case err != nil || !ok:
-		return nil, len(s.Damages()) > 0, err
+	case err != nil:
+		return nil, false, err
+	case !ok:
+		_, lost, err := s.LostEnd()
+		return nil, lost || len(s.Damages()) > 0, err
 	}
 	b = make(record.Batch, at.Size)
 	if err := s.ReadBytes(b, at.Position); err != nil {

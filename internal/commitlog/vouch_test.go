@@ -307,3 +307,49 @@ func TestSnapshotOfCompactedTransaction(t *testing.T) {
 		t.Errorf("the snapshot is %x, %v, was %x", got, err, want)
 	}
 }
+
+// A snapshot of another log with an open transaction, in which a recovery begins where the log has nothing any
+// more: no transaction is open at the end of a log that does not begin in it, or in what is lost of it.
+func TestSnapshotOfTransactionThatHasNotBegun(t *testing.T) {
+	f := func(name string, compact bool, harm func(t *testing.T, mem *vfs.Mem), stable int64) {
+		t.Run(name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			o := testOptions(mem)
+			o.Config.Compact = compact
+			l := openLog(t, o)
+			mustAppend(t, l, spec{}.build(t))                                                                // 0
+			first := l.Size()                                                                                // of the next
+			mustAppend(t, l, spec{size: 400, txn: true, producer: &record.Producer{ID: 8}}.build(t))         // 1
+			mustAppend(t, l, spec{size: 400, producer: &record.Producer{ID: 9}, tag: "of another"}.build(t)) // 2
+			must(t, l.Roll())
+			mustMark(t, l, marker(8, 0, true, 1))     // 3
+			mustAppend(t, l, spec{tag: "d"}.build(t)) // 4
+			must(t, l.Close())
+			other := newProducerState(3)
+			for _, id := range []int64{7, 8} {
+				p := producer{id: id, txn: position{offset: 1}, lastTimestamp: testTime.UnixMilli(), coordinatorEpoch: -1}
+				other.put(&p)
+				other.insertOpen(&p)
+			}
+			must(t, vfs.WriteFileAtomic(mem, dir+snapshotName(3), other.encode()))
+			logFile := dir + segment.Name(0, segment.LogFile, "")
+			must(t, vfs.WriteFileAtomic(mem, logFile, contentsOf(t, mem, segment.Name(0, segment.LogFile, ""))[:first]))
+			harm(t, mem)
+			o.RecoveryPoint, o.HighWatermark = 5, 5
+			for range 2 {
+				l = openLog(t, o)
+				l.SetHighWatermark(5)
+				if got := l.Offsets(); got.LastStable != stable || got.End != 5 {
+					t.Errorf("last stable offset %d, end %d, want %d", got.LastStable, got.End, stable)
+				}
+				must(t, l.Close())
+				o.Clean = true
+			}
+		})
+	}
+	compacted := func(t *testing.T, mem *vfs.Mem) {
+		must(t, vfs.WriteFileAtomic(mem, dir+segment.Name(0, segment.IndexFile, ""), nil))
+	}
+	f("compacted", true, compacted, 5)
+	f("its batch is lost, as an index says", true, func(*testing.T, *vfs.Mem) {}, 1)
+}
