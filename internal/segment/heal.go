@@ -6,13 +6,8 @@ package segment
 // Guard damage is an error for whoever meets it. Call it again when bound is known better, or
 // the segment is not the active one any more.
 func (s *Segment) Guard(bound int64) {
-	s.health.mu.Lock()
-	defer s.health.mu.Unlock()
-	s.health.guard.Store(&guard{end: s.size.Load(), bound: bound})
-	if !s.health.mu.proven {
-		s.health.doubt.Store(&doubt{})
-		s.health.mu.proven = true // only once
-	}
+	s.health.guardTo(s.size.Load(), bound)
+	s.forgetPartial()
 }
 
 // Scrub reads the whole segment and puts what is damaged in quarantine. pace, which may be nil,

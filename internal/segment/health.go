@@ -38,6 +38,17 @@ func (h *health) list() []Damage {
 	return nil
 }
 
+// guardTo guards the bytes below end, with offsets below bound.
+func (h *health) guardTo(end, bound int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.guard.Store(&guard{end: end, bound: bound})
+	if !h.mu.proven {
+		h.doubt.Store(&doubt{})
+		h.mu.proven = true // only once
+	}
+}
+
 // setLocked publishes a list and tells of what is new in it.
 func (h *health) setLocked(files *fileSet, list []Damage) (news bool) {
 	old := h.list()

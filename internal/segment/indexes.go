@@ -20,6 +20,9 @@ type indexes struct {
 	// read, and are checked against the batch they lead to whenever they are used.
 	built bool
 
+	// partial says that they end where a batch is damaged: no Guard had been called yet.
+	partial bool
+
 	// slot is in the index cache while the indexes can be read again from the files.
 	slot slot
 }
@@ -149,6 +152,7 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	for position := int64(0); ; {
 		fr, err := sc.at(position)
 		if err == io.EOF || isBadFrame(err) || err == nil && !fr.damaged && fr.last <= last {
+			idx.partial = err != io.EOF && s.health.guard.Load() == nil
 			break
 		}
 		if err != nil {
@@ -166,6 +170,21 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	s.files.renamed.Store(true) // the files may be missing
 	s.idx.Store(idx)
 	return idx, nil
+}
+
+// forgetPartial drops indexes that were made while damage was the end of the file.
+func (s *Segment) forgetPartial() {
+	s.index.Lock()
+	defer s.index.Unlock()
+	idx := s.idx.Load()
+	if idx == nil || !idx.partial || s.index.owned {
+		return
+	}
+	s.idx.Store(nil)
+	s.index.dirty = false
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	s.stamps.maxKnown = false
 }
 
 // An indexBuilder applies the rule of which batches get an entry: the first one after more than

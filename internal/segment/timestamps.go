@@ -35,27 +35,26 @@ func (s *Segment) loadMax() (maxTimestamp, error) {
 // timesEndRight reports whether the last entry of the time index is for a batch that has its
 // timestamp. Retention goes by it: a wrong one could keep data forever, or not at all.
 func (s *Segment) timesEndRight(idx *indexes) bool {
-	e := idx.lastTime()
-	if e == beforeTimes {
-		return true
-	}
 	f, err := s.log.acquire()
 	if err != nil {
 		return false
 	}
 	defer f.release()
+	e := idx.lastTime()
+	if e == beforeTimes { // one look at the end: all messages of format v0 are without
+		return s.noneLater(f, int64(max(0, idx.lastOffset().position)), tailSize, e)
+	}
 	fr, err := s.locate(f, s.base+int64(e.offset), 0)
-	return err == nil && s.holds(e, fr) && s.noneLater(f, idx, e)
+	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), math.MaxInt64, e)
 }
 
-// noneLater reports whether no batch behind the last entry of the offset index has a larger
-// timestamp than an entry of the time index. In an old copy of the file, or one that was cut, the
-// last entry mostly has been overtaken there.
-func (s *Segment) noneLater(f *openFile, idx *indexes, e timeEntry) bool {
-	position := max(int64(idx.lastOffset().position), 0) // there may be none
+// noneLater reports whether no batch in so many bytes from a position on has a larger timestamp than
+// an entry of the time index. Behind the last entry there is none, but in an old copy of the file, or
+// one that was cut; and most often nothing is behind it.
+func (s *Segment) noneLater(f *openFile, position, size int64, e timeEntry) bool {
 	sc := s.scanner(f)
 	defer sc.release()
-	for end := position + tailSize; position < end; {
+	for end := min(s.size.Load(), size+min(position, math.MaxInt64-size)); position < end; {
 		fr, err := sc.at(position)
 		if err != nil {
 			break
@@ -68,8 +67,8 @@ func (s *Segment) noneLater(f *openFile, idx *indexes, e timeEntry) bool {
 	return true
 }
 
-// tailSize is how much of a segment is looked at behind the last index entry, which is more than
-// there is unless the index is empty.
+// tailSize is how much of a segment without an entry by time is looked at behind the last entry of the
+// offset index, which is more than there is unless that is empty.
 const tailSize = 1 << 20
 
 func (s *Segment) maxOf(idx *indexes) maxTimestamp {

@@ -1,7 +1,9 @@
 package segment
 
 import (
+	"errors"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -80,4 +82,67 @@ func TestTimestamps(t *testing.T) {
 	must(t, s.Close())
 	s = open(t, m, 50, smallConfig())
 	check()
+}
+
+// A time index that has lost its last entries, as an old copy has, gives the answers of the whole one, whatever
+// the order of timestamps, and where the first batches have none.
+func TestTimeIndexOfBefore(t *testing.T) {
+	f := func(name string, timestamps ...int64) {
+		t.Helper()
+		m := newFS(t)
+		s := create(t, m, 0, smallConfig())
+		for i, ts := range timestamps {
+			must(t, s.Append(batch(t, int64(i), 1, ts, 60)))
+		}
+		wantMax, wantOffset, err := s.MaxTimestamp()
+		must(t, err)
+		must(t, s.Seal())
+		entries := fileSize(t, s, TimeIndexFile) / timeEntrySize
+		must(t, s.Close())
+		for keep := range entries {
+			h, err := m.OpenFile(s.Path(TimeIndexFile), os.O_RDWR, 0)
+			must(t, err)
+			must(t, errors.Join(h.Truncate(keep*timeEntrySize), h.Close()))
+			s := open(t, m, 0, smallConfig())
+			if ts, offset, err := s.MaxTimestamp(); ts != wantMax || offset != wantOffset || err != nil {
+				t.Errorf("%s, %d of %d entries: got %d at %d, %v, want %d at %d", name, keep, entries, ts, offset, err, wantMax, wantOffset)
+			}
+		}
+	}
+	f("ascending", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	f("largest in the middle", 1, 2, 3, 9, 3, 4, 4, 3, 2, 1, 3, 2, 1, 2)
+	f("first ones without", -1, -1, -1, -1, -1, -1, 3, 4, 5, 6)
+}
+
+// Indexes that were made while damage was the end of the file are made again when a Guard looks behind it.
+func TestIndexesMadeBeforeGuard(t *testing.T) {
+	m := newFS(t)
+	c := smallConfig()
+	c.IndexIntervalBytes = 200
+	s := create(t, m, 0, c)
+	for i := range int64(12) {
+		must(t, s.Append(batch(t, i, 1, 1000+i, 60)))
+	}
+	e := s.idx.Load().lastOffset() // it leads into the damage
+	if e.offset == 11 {
+		t.Fatal("nothing is behind the damage")
+	}
+	must(t, s.Close())
+	flip(t, m, s.Path(LogFile), 8*(int64(e.position)+16)) // the magic
+	s, err := Open(m, testDir, 0, c)
+	must(t, err)
+	if next, err := s.NextOffset(); err == nil {
+		t.Errorf("without a guard the end is %d", next)
+	}
+	s.Guard(12)
+	if next, err := s.NextOffset(); next != 12 || err != nil {
+		t.Errorf("end %d, %v, want 12", next, err)
+	}
+	if ts, offset, err := s.MaxTimestamp(); ts != 1011 || offset != 11 || err != nil {
+		t.Errorf("largest timestamp %d at %d, %v, want 1011 at 11", ts, offset, err)
+	}
+	if got, ok, err := s.OffsetByTimestamp(1011, 0); got.Offset != 11 || !ok || err != nil {
+		t.Errorf("1011 is at %d, %v, %v", got.Offset, ok, err)
+	}
+	must(t, s.Close())
 }
