@@ -183,10 +183,14 @@ func (j *judgement) bounds(id topic.Partition, want, have *PartitionReading) {
 }
 
 // pinned reports whether the last stable offset is held back by a transaction whose marker may be lost
-// together with the end of the log: it may still be open, as far as anybody knows.
+// together with the end of the log: it may still be open, as far as anybody knows. So may one whose records
+// came with a whole file of another partition.
 func (j *judgement) pinned(id topic.Partition, want, have *PartitionReading) bool {
 	if have.LastStable >= want.LastStable {
 		return false
+	}
+	if r, ok := byOffset(have.Uncommitted)[have.LastStable]; ok && j.scope.Foreign[id] && r.Producer >= 0 && byOffset(want.Uncommitted)[r.Offset].Digest != r.Digest {
+		return true
 	}
 	if r, ok := byOffset(want.Uncommitted)[have.LastStable]; ok {
 		return j.undecided(want, r, j.scope.Lost[id])
