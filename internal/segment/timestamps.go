@@ -40,21 +40,22 @@ func (s *Segment) timesEndRight(idx *indexes) bool {
 		return false
 	}
 	defer f.release()
-	e := idx.lastTime()
-	if e == beforeTimes { // one look at the end: all messages of format v0 are without
-		return s.noneLater(f, int64(max(0, idx.lastOffset().position)), tailSize, e)
+	e, tail := idx.lastTime(), int64(max(0, idx.lastOffset().position))
+	if e == beforeTimes { // all messages of format v0 are without
+		return s.noneLater(f, tail, e)
 	}
 	fr, err := s.locate(f, s.base+int64(e.offset), 0)
-	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), math.MaxInt64, e)
+	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), e) && s.noneLater(f, max(tail, fr.end()), e)
 }
 
-// noneLater reports whether no batch in so many bytes from a position on has a larger timestamp than
-// an entry of the time index. Behind the last entry there is none, but in an old copy of the file, or
-// one that was cut; and most often nothing is behind it.
-func (s *Segment) noneLater(f *openFile, position, size int64, e timeEntry) bool {
+// noneLater reports whether no batch in tailSize bytes from a position on has a larger timestamp than an
+// entry of the time index. Behind the last entry there is none, but in an old copy of the file, or one that
+// was cut; and most often nothing is behind it. Where timestamps come in any order much may be: it is not
+// all read, since this is asked of every segment on a disk that may be cold.
+func (s *Segment) noneLater(f *openFile, position int64, e timeEntry) bool {
 	sc := s.scanner(f)
 	defer sc.release()
-	for end := min(s.size.Load(), size+min(position, math.MaxInt64-size)); position < end; {
+	for end := min(s.size.Load(), position+tailSize); position < end; {
 		fr, err := sc.at(position)
 		if err != nil {
 			break
@@ -67,8 +68,8 @@ func (s *Segment) noneLater(f *openFile, position, size int64, e timeEntry) bool
 	return true
 }
 
-// tailSize is how much of a segment without an entry by time is looked at behind the last entry of the
-// offset index, which is more than there is unless that is empty.
+// tailSize is how much of a segment is looked at behind the last entries of its indexes. Behind that of
+// the offset index it is more than there is, unless that is empty.
 const tailSize = 1 << 20
 
 func (s *Segment) maxOf(idx *indexes) maxTimestamp {
