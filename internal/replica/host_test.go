@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
@@ -12,11 +13,14 @@ import (
 // notedLogs notes which logs were created, and whether as new ones.
 type notedLogs struct {
 	Logs
+	mu      sync.Mutex // logs are created beside each other
 	created map[string]bool
 }
 
 func (l *notedLogs) Create(p topic.Partition, id uuid.UUID, c commitlog.Config, dir uuid.UUID, isNew bool) (*commitlog.Log, error) {
+	l.mu.Lock()
 	l.created[p.String()] = isNew
+	l.mu.Unlock()
 	return l.Logs.Create(p, id, c, dir, isNew)
 }
 
