@@ -71,7 +71,7 @@ in a wrong way or could not read everything.`,
 
 // Kafka's decoders of keys and values. Others are classes of Java, which gregor cannot run.
 const (
-	decoderPackage = "org.apache.kafka.client.api."
+	decoderPackage = "org.apache.kafka.tools.api."
 	stringDecoder  = decoderPackage + "StringDecoder"
 )
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/offline/check"
+	"github.com/gregor-kafka/gregor/internal/offline/schema"
 	"github.com/gregor-kafka/gregor/internal/record"
 )
 
@@ -128,7 +129,22 @@ func TestDumpRefuses(t *testing.T) {
 	}
 	f("name files")
 	f("cannot run Java classes", "--key-decoder-class", "com.example.Decoder", "y")
-	f("cannot run Java classes", "--value-decoder-class", "org.apache.kafka.client.api.DefaultDecoder", "y")
+	f("cannot run Java classes", "--value-decoder-class", "org.apache.kafka.tools.api.DefaultDecoder", "y")
 	f("unknown flag", "--no-such-flag")
 	f("only one decoder", "--offsets-decoder", "--transaction-log-decoder", "y")
+}
+
+// Kafka's decoders are known by the names of their classes, of today and of before.
+func TestDecoderClasses(t *testing.T) {
+	f := func(name string, want schema.Class) {
+		t.Helper()
+		if got, err := class("value", name); got != want || err != nil {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, want)
+		}
+	}
+	f("org.apache.kafka.tools.api.StringDecoder", schema.StringClass)
+	f("org.apache.kafka.tools.api.IntegerDecoder", schema.IntegerClass)
+	f("org.apache.kafka.tools.api.LongDecoder", schema.LongClass)
+	f("kafka.serializer.LongDecoder", schema.LongClass)
+	f("IntegerDecoder", schema.IntegerClass)
 }
