@@ -30,8 +30,8 @@ type recovery struct {
 	bad       bool  // the last segment that was checked ends with bad bytes
 	longer    bool  // indexes lead beyond its last batch
 	turned    int64 // all offsets are below it: that of a batch which isTurned
-	// unbegun are open transactions of a producer snapshot that do not begin in this log.
-	unbegun map[segment.OpenTxn]bool
+	// unbegun has the offsets at which open transactions of a producer snapshot should begin and do not.
+	unbegun map[int64]bool
 
 	recovered int64                // base of the first segment that was checked, or -1
 	made      []segment.AbortedTxn // by the markers of the segment that is being checked

@@ -49,7 +49,7 @@ func (r *recovery) checkedFrom() (int, error) {
 	r.guard(i)
 	// Snapshots above the recovery point may be of records that a truncation or the crash took.
 	l.mu.snapshots.doubtFrom(r.recovered + 1)
-	before := func(offset int64) bool { return !r.isUnbegun(offset) }
+	before := func(offset int64) bool { return !r.unbegun[offset] }
 	contradiction := func(state *ProducerState) (string, error) {
 		return r.contradictedInFront(r.segments[:i], state, before)
 	}

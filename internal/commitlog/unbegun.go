@@ -1,10 +1,6 @@
 package commitlog
 
-import (
-	"errors"
-
-	"github.com/gregor-kafka/gregor/internal/segment"
-)
+import "errors"
 
 // errUnbegun asks to begin again: see recovery.unbegun.
 var errUnbegun = errors.New("a transaction is open that has not begun")
@@ -22,26 +18,16 @@ func (r *recovery) findUnbegun() error {
 		if err != nil {
 			return err
 		}
-		if ok || r.unbegun[t] {
+		if ok || r.unbegun[t.FirstOffset] {
 			continue
 		}
 		if r.unbegun == nil {
-			r.unbegun = map[segment.OpenTxn]bool{}
+			r.unbegun = map[int64]bool{}
 		}
-		r.unbegun[t], found = true, true
+		r.unbegun[t.FirstOffset], found = true, true
 	}
 	if found {
 		return errUnbegun
 	}
 	return nil
-}
-
-// isUnbegun reports whether a transaction that begins at an offset is known to have not.
-func (r *recovery) isUnbegun(offset int64) bool {
-	for t := range r.unbegun {
-		if t.FirstOffset == offset {
-			return true
-		}
-	}
-	return false
 }

@@ -182,9 +182,7 @@ func (s *Segment) forgetPartial() {
 	}
 	s.idx.Store(nil)
 	s.index.dirty = false
-	s.stamps.Lock()
-	defer s.stamps.Unlock()
-	s.stamps.maxKnown = false
+	s.stamps.forgetMax()
 }
 
 // An indexBuilder applies the rule of which batches get an entry: the first one after more than

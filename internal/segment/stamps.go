@@ -54,6 +54,13 @@ func (t *timestamps) learn(m maxTimestamp) {
 	}
 }
 
+// forgetMax has the largest timestamp learned anew.
+func (t *timestamps) forgetMax() {
+	t.Lock()
+	defer t.Unlock()
+	t.maxKnown = false
+}
+
 // ofFirst returns the largest timestamp of the first batch, if it is known.
 func (t *timestamps) ofFirst() (timestamp int64, known bool) {
 	t.Lock()

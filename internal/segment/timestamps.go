@@ -45,7 +45,7 @@ func (s *Segment) timesEndRight(idx *indexes) bool {
 		return s.noneLater(f, tail, e)
 	}
 	fr, err := s.locate(f, s.base+int64(e.offset), 0)
-	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), e) && s.noneLater(f, max(tail, fr.end()), e)
+	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), e) && (tail <= fr.end() || s.noneLater(f, tail, e))
 }
 
 // noneLater reports whether no batch in tailSize bytes from a position on has a larger timestamp than an
