@@ -40,21 +40,22 @@ func newCheckpoints(fsys vfs.FS, logger *slog.Logger) *checkpoints {
 	return c
 }
 
-func (c *checkpoints) of(dir string) *dirCheckpoint {
+// lock returns a directory's checkpoint, whose mutex the caller gives up.
+func (c *checkpoints) lock(dir string) *dirCheckpoint {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	d := c.mu.dirs[dir]
 	if d == nil {
 		d = new(dirCheckpoint)
 		c.mu.dirs[dir] = d
 	}
+	c.mu.Unlock()
+	d.mu.Lock()
 	return d
 }
 
 // get returns where the last cleaning of a log ended, or noCheckpoint.
 func (c *checkpoints) get(dir string, p topic.Partition) int64 {
-	d := c.of(dir)
-	d.mu.Lock()
+	d := c.lock(dir)
 	defer d.mu.Unlock()
 	if offset, ok := c.loadLocked(d, dir)[p]; ok {
 		return offset
@@ -89,8 +90,7 @@ func (c *checkpoints) forget(dir string, partitions ...topic.Partition) error {
 }
 
 func (c *checkpoints) hasAny(dir string, partitions []topic.Partition) bool {
-	d := c.of(dir)
-	d.mu.Lock()
+	d := c.lock(dir)
 	defer d.mu.Unlock()
 	entries := c.loadLocked(d, dir)
 	return slices.ContainsFunc(partitions, func(p topic.Partition) bool {
@@ -101,8 +101,7 @@ func (c *checkpoints) hasAny(dir string, partitions []topic.Partition) bool {
 
 // retain drops what is not kept, in memory only: the next write tells the file.
 func (c *checkpoints) retain(dir string, keep func(topic.Partition) bool) {
-	d := c.of(dir)
-	d.mu.Lock()
+	d := c.lock(dir)
 	defer d.mu.Unlock()
 	maps.DeleteFunc(c.loadLocked(d, dir), func(p topic.Partition, _ int64) bool { return !keep(p) })
 }
@@ -118,16 +117,14 @@ func (c *checkpoints) carry(p topic.Partition, from, to string) error {
 
 // dropDir forgets a directory that is offline.
 func (c *checkpoints) dropDir(dir string) {
-	d := c.of(dir)
-	d.mu.Lock()
+	d := c.lock(dir)
 	defer d.mu.Unlock()
 	d.entries, d.offline = nil, true
 }
 
 // change changes the entries of a directory and writes the file, if it made a difference.
 func (c *checkpoints) change(dir string, change func(map[topic.Partition]int64)) error {
-	d := c.of(dir)
-	d.mu.Lock()
+	d := c.lock(dir)
 	defer d.mu.Unlock()
 	if d.offline {
 		return nil

@@ -52,8 +52,8 @@ const (
 	reopenPauseMax = time.Minute
 )
 
-// watchAiling opens logs again until ctx ends.
-func (m *Manager) watchAiling(ctx context.Context) {
+// watchFailedLogs opens logs again until ctx ends.
+func (m *Manager) watchFailedLogs(ctx context.Context) {
 	pause := reopenPause
 	for {
 		select {
@@ -66,14 +66,14 @@ func (m *Manager) watchAiling(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if pause = min(2*pause, reopenPauseMax); m.reopenAiling(ctx) {
+		if pause = min(2*pause, reopenPauseMax); m.reopenFailedLogs(ctx) {
 			pause = reopenPause
 		}
 	}
 }
 
-// reopenAiling opens again what refuses changes, and reports whether all of it could be.
-func (m *Manager) reopenAiling(ctx context.Context) bool {
+// reopenFailedLogs opens again what refuses changes, and reports whether all of it could be.
+func (m *Manager) reopenFailedLogs(ctx context.Context) bool {
 	all := true
 	for _, p := range m.failedLogs.take() {
 		if ctx.Err() != nil {

@@ -35,10 +35,14 @@ func (l *places) init() {
 	l.preferred = make(map[topic.Partition]*dir)
 }
 
-func (l *places) entry(p topic.Partition) (entry, bool) {
+func (l *places) entry(p topic.Partition) (entry, bool) { return l.in(l.logs, p) }
+
+func (l *places) future(p topic.Partition) (entry, bool) { return l.in(l.futures, p) }
+
+func (l *places) in(m map[topic.Partition]entry, p topic.Partition) (entry, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	e, ok := l.logs[p]
+	e, ok := m[p]
 	return e, ok
 }
 
@@ -57,33 +61,31 @@ func (l *places) entriesOf(d *dir) []entry {
 	return slices.DeleteFunc(l.entries(), func(e entry) bool { return e.dir != d })
 }
 
-// put adds an open log, unless its directory has gone offline meanwhile. Who takes a
+// put adds an open log, putFuture the copy of a move.
+func (l *places) put(p topic.Partition, e entry) error { return l.putIn(l.logs, p, e) }
+
+func (l *places) putFuture(p topic.Partition, e entry) error { return l.putIn(l.futures, p, e) }
+
+// putIn adds an entry, unless its directory has gone offline meanwhile. Who takes a
 // directory offline marks it first and sweeps the map then, so nothing stays behind.
-func (l *places) put(p topic.Partition, e entry) error {
+func (l *places) putIn(m map[topic.Partition]entry, p topic.Partition, e entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := e.dir.failure(); err != nil {
 		return err
 	}
-	l.logs[p] = e
+	m[p] = e
 	e.dir.logCount++
 	return nil
 }
 
-func (l *places) take(p topic.Partition) (entry, bool) {
+func (l *places) take(p topic.Partition) (entry, bool) { return l.takeFrom(l.logs, p) }
+
+func (l *places) takeFuture(p topic.Partition) (entry, bool) { return l.takeFrom(l.futures, p) }
+
+func (l *places) takeFrom(m map[topic.Partition]entry, p topic.Partition) (entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return takeFrom(l.logs, p)
-}
-
-// replace puts a log in the place of the one that the partition has.
-func (l *places) replace(p topic.Partition, log *commitlog.Log, d *dir) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.logs[p] = entry{log, d, -1}
-}
-
-func takeFrom(m map[topic.Partition]entry, p topic.Partition) (entry, bool) {
 	e, ok := m[p]
 	if ok {
 		delete(m, p)
@@ -92,11 +94,11 @@ func takeFrom(m map[topic.Partition]entry, p topic.Partition) (entry, bool) {
 	return e, ok
 }
 
-func (l *places) future(p topic.Partition) (entry, bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	e, ok := l.futures[p]
-	return e, ok
+// replace puts a log in the place of the one that the partition has.
+func (l *places) replace(p topic.Partition, log *commitlog.Log, d *dir) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logs[p] = entry{log, d, -1}
 }
 
 // allFutures returns a copy of those of the directory or, with nil, of all.
@@ -110,24 +112,6 @@ func (l *places) allFutures(d *dir) []entry {
 		}
 	}
 	return list
-}
-
-// putFuture adds the copy of a move, unless its directory has gone offline.
-func (l *places) putFuture(p topic.Partition, e entry) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := e.dir.failure(); err != nil {
-		return err
-	}
-	l.futures[p] = e
-	e.dir.logCount++
-	return nil
-}
-
-func (l *places) takeFuture(p topic.Partition) (entry, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return takeFrom(l.futures, p)
 }
 
 // promote makes the copy of a move the partition's log.

@@ -26,7 +26,7 @@ func (m *Manager) Start(ctx context.Context) {
 		m.background(func() { m.mover.run(ctx) })
 	}
 	m.every(ctx, idleInterval, func(time.Time) { m.cfg.Caches.CloseIdle() })
-	m.background(func() { m.watchAiling(ctx) })
+	m.background(func() { m.watchFailedLogs(ctx) })
 	m.every(ctx, m.cfg.RetentionInterval, m.retain)
 	m.every(ctx, m.cfg.FlushInterval, m.flushOverdue)
 	m.every(ctx, m.cfg.ProducerExpiryInterval, m.expireProducers)
