@@ -193,7 +193,7 @@ func (q *Quorum) reply(p *proposal, err error) {
 		m.tail.version++
 	}
 	if m.count == 0 {
-		m.tail = Tail{version: m.tail.version, epoch: m.tail.epoch}
+		m.tail.Image = nil
 		m.last, m.failure = nil, nil
 	}
 	p.err = err

@@ -29,8 +29,7 @@ type Options struct {
 }
 
 // A Coordinator is this broker's part of the group coordinator. All methods may be called
-// concurrently. Errors are the refusals of this
-// package and of coordinator, or an AppendError.
+// concurrently. Errors are the refusals of this package and of coordinator, or an AppendError.
 type Coordinator struct {
 	runtime    *coordinator.Runtime[*Shard]
 	partitions func() int32

@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -125,32 +124,17 @@ func (v victim) silent(t *testing.T, mem *vfs.Mem, at, bit int) bool {
 	return false
 }
 
-// batchesOf returns the batches of the .log file beside an index.
-func batchesOf(t *testing.T, mem *vfs.Mem, v victim) (list []files.Span) {
+// batchesBeside returns the batches of the .log file beside an index.
+func batchesBeside(t *testing.T, mem *vfs.Mem, v victim) []files.Span {
 	t.Helper()
-	s, err := files.OpenScanner(mem, strings.TrimSuffix(v.path, filepath.Ext(v.path))+".log", v.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for {
-		sp, err := s.Next()
-		if err == io.EOF {
-			return list
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		sp.Batch = bytes.Clone(sp.Batch)
-		list = append(list, sp)
-	}
+	return batchesOf(t, mem, strings.TrimSuffix(v.path, filepath.Ext(v.path))+".log", v.base)
 }
 
 // leadRight reports whether each entry leads to a batch that begins at or before its offset.
 func leadRight(t *testing.T, mem *vfs.Mem, v victim, entries []files.OffsetEntry) bool {
 	t.Helper()
 	begins := map[int64]int64{}
-	for _, sp := range batchesOf(t, mem, v) {
+	for _, sp := range batchesBeside(t, mem, v) {
 		begins[sp.Position] = sp.Batch.BaseOffset()
 	}
 	for _, e := range entries {
@@ -165,7 +149,7 @@ func leadRight(t *testing.T, mem *vfs.Mem, v victim, entries []files.OffsetEntry
 func tellTruth(t *testing.T, mem *vfs.Mem, v victim, entries []files.TimeEntry) bool {
 	t.Helper()
 	for _, e := range entries {
-		for _, sp := range batchesOf(t, mem, v) {
+		for _, sp := range batchesBeside(t, mem, v) {
 			if sp.Batch.LastOffset() < e.Offset && sp.Batch.MaxTimestamp() > e.Timestamp {
 				return false
 			}
