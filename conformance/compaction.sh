@@ -88,29 +88,37 @@ indexes() {
 }
 everything_of() { timeout 60 kcat -b "$1" -C -e -q -t "$2" -p 0 -o beginning -X check.crcs=true -X fetch.wait.max.ms=10 -f '%o %T %k %K %s %S %h\n'; }
 
-# A consumer reads from the beginning, again and again, while the topic is written and cleaned.
+# A consumer reads from the beginning, again and again, while the topic is written and cleaned. What it
+# finds wrong it says; the log then has what it read.
 reading() {
-  local rounds=0
+  local keys
   while [ ! -f "$WORK/stop-reading" ]; do
-    everything_of "$BROKER" busy >"$WORK/busy" || return 1
-    cut -d' ' -f1 "$WORK/busy" | sort -c -n -u || return 1 # offsets ascend
-    [ "$(cut -d' ' -f3 "$WORK/busy" | sort -u | wc -l)" -eq 200 ] || return 1
-    rounds=$((rounds + 1))
+    everything_of "$BROKER" busy >"$WORK/busy" || { echo "kcat ended with $?"; return 1; }
+    cut -d' ' -f1 "$WORK/busy" | sort -c -n -u || { echo "offsets do not ascend"; cat "$WORK/busy"; return 1; }
+    keys=$(cut -d' ' -f3 "$WORK/busy" | sort -u | wc -l)
+    [ "$keys" -eq 200 ] || { echo "$keys keys were read, not 200"; cat "$WORK/busy"; return 1; }
+    echo >>"$WORK/readings"
   done
-  [ $rounds -gt 2 ]
 }
 busy_round() { seq 1 200 | sed "s/.*/key&:$1-value-of-some-length-&/" | "$GREGOR" produce busy -K : -b "$BROKER"; }
+busy_cleaning() { busy_round "$1" && "$GREGOR" topics clean busy --roll --data "$COMPACTED"; }
+# read_during_cleanings: 50 of them, and more until the consumer, which takes half a second to begin, has
+# read three times.
 read_during_cleanings() {
-  local i reader rc=0
-  rm -f "$WORK/stop-reading"
+  local round=0 reader rc=0 left
+  rm -f "$WORK/stop-reading" && : >"$WORK/readings"
   "$GREGOR" topics create busy -b "$BROKER" --config cleanup.policy=compact --config min.cleanable.dirty.ratio=1 && busy_round 0 || return 1
   reading &
   reader=$!
-  for i in $(seq 1 50); do
-    busy_round "$i" && "$GREGOR" topics clean busy --roll --data "$COMPACTED" || rc=1
+  while [ $rc -eq 0 ] && [ $round -lt 2000 ] && { [ $round -lt 50 ] || [ "$(wc -l <"$WORK/readings")" -lt 3 ]; } && kill -0 $reader; do
+    round=$((round + 1))
+    busy_cleaning $round || rc=1
   done
   touch "$WORK/stop-reading"
-  wait $reader && [ $rc -eq 0 ] && [ "$(everything_of "$BROKER" busy | wc -l)" -eq 200 ]
+  wait $reader || rc=1
+  left=$(everything_of "$BROKER" busy | wc -l)
+  echo "$round cleanings, $(wc -l <"$WORK/readings") readings, $left records left"
+  [ $rc -eq 0 ] && [ "$(wc -l <"$WORK/readings")" -ge 3 ] && [ "$left" -eq 200 ]
 }
 
 # gregor goes on where Kafka stopped: cleans everything again, and a consumer sees the same.
