@@ -10,7 +10,7 @@ import (
 )
 
 func TestAlterReplicaLogDirs(t *testing.T) {
-	s := cluster(t, "log.dirs=/data,/other")
+	s := cluster(t, "log.dirs=/data,/other", "metadata.log.dir=/meta")
 	long := strings.Repeat("x", 249)
 	createTopic(t, s, newTestTopic("orders", 1), 0)
 	createTopic(t, s, newTestTopic(long, 1), 0)
@@ -35,7 +35,10 @@ func TestAlterReplicaLogDirs(t *testing.T) {
 	}
 	f("/nowhere", "orders", kerr.LogDirNotFound)
 	f("/other", "unknown", kerr.UnknownTopicOrPartition)
-	const home, away = "/data", "/other" // the only registered one is chosen
+	home, away := homeOf(t, s, "orders"), "/other"
+	if home == away {
+		away = "/data"
+	}
 	f(home, "orders", nil)
 	if got := dirsOf(t, s, "orders"); len(got[away]) > 0 {
 		t.Errorf("a copy in %s: %+v", away, got)
@@ -48,12 +51,26 @@ func TestAlterReplicaLogDirs(t *testing.T) {
 	if got := dirsOf(t, s, "orders"); len(got[away]) > 0 {
 		t.Errorf("the copy stays in %s: %+v", away, got)
 	}
-	f(away, long, kerr.InvalidTopicException)
+	other := "/other"
+	if homeOf(t, s, long) == other {
+		other = "/data"
+	}
+	f(other, long, kerr.InvalidTopicException)
 	if err := s.Logs.Fail(home, errors.New("disk on fire")); err != nil {
 		t.Fatal(err)
 	}
 	f(home, "orders", kerr.LogDirNotFound)
 	f(away, "orders", kerr.KafkaStorageError)
+}
+
+// homeOf returns the directory that the only partition of a topic is in.
+func homeOf(t *testing.T, s *Server, topic string) string {
+	t.Helper()
+	for dir := range dirsOf(t, s, topic) {
+		return dir
+	}
+	t.Fatalf("%s is nowhere", topic)
+	return ""
 }
 
 // dirsOf returns what each log directory has of a topic.

@@ -52,7 +52,7 @@ func TestReadmeNamesWhatIsMissing(t *testing.T) {
 	}
 	want := []string{"---", "APIs that are missing"}
 	names, _ := kafkaAPIs(t)
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	for key, name := range names {
 		if n.find(key) == nil {
 			want = append(want, name)
@@ -69,7 +69,7 @@ func TestReadmeNamesWhatIsMissing(t *testing.T) {
 // serves, and reaches down to where Kafka does.
 func TestVersionsAgainstKafka(t *testing.T) {
 	_, kafka := kafkaAPIs(t)
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	for _, a := range n.apis {
 		if a == nil {
 			continue

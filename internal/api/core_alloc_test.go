@@ -38,12 +38,12 @@ func TestNoAllocationPerPartition(t *testing.T) {
 		t.Skip("sync.Pool drops things on purpose under the race detector")
 	}
 	const partitions = 100
-	n := startNode(t, vfs.OS, t.TempDir(), nil)
+	n := startNode(t, vfs.OS, t.TempDir())
 	var list []*metadata.PartitionRecord
 	for range partitions {
 		list = append(list, testPartition(testNode, testNode))
 	}
-	n.apply(testTopic("many", 9, list...)...)
+	n.Commit(testTopic("many", 9, list...)...)
 	set := logtest.Values(t, record.BuilderOptions{}, "v")
 	request := func(count int) (*kmsg.ProduceRequest, *kmsg.FetchRequest) {
 		produce := produceRequest(-1, 0)
@@ -87,7 +87,7 @@ func TestNoAllocationInSession(t *testing.T) {
 	if raceDetector {
 		t.Skip("sync.Pool drops things on purpose under the race detector")
 	}
-	n := startNode(t, vfs.OS, t.TempDir(), nil)
+	n := startNode(t, vfs.OS, t.TempDir())
 	c := n.client()
 	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	open := fetchRequest(0, 0)
@@ -131,7 +131,7 @@ func benchmarkHandle(b *testing.B, n *node, version int16, req kmsg.Request) {
 }
 
 func BenchmarkProduce(b *testing.B) {
-	n := startNode(b, vfs.OS, b.TempDir(), nil)
+	n := startNode(b, vfs.OS, b.TempDir())
 	b.Run("100B", func(b *testing.B) {
 		benchmarkHandle(b, n, 9, produceRequest(1, 0, logtest.Values(b, record.BuilderOptions{}, string(make([]byte, 100)))))
 	})
@@ -143,7 +143,7 @@ func BenchmarkProduce(b *testing.B) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	n := startNode(b, vfs.OS, b.TempDir(), nil)
+	n := startNode(b, vfs.OS, b.TempDir())
 	c := n.client()
 	for range 10 {
 		c.produce(9, 1, 0, logtest.Values(b, record.BuilderOptions{}, string(make([]byte, 10_000))))

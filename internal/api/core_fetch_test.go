@@ -22,7 +22,7 @@ import (
 )
 
 func TestFetchErrors(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	f := func(partition int32, offset int64, want *kerr.Error) {
@@ -55,7 +55,7 @@ func TestFetchErrors(t *testing.T) {
 }
 
 func TestFetchDivergingEpoch(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b")) // in epoch 3
 	req := fetchRequest(0, 5)
@@ -74,7 +74,7 @@ func TestFetchDivergingEpoch(t *testing.T) {
 // The first partition with records answers one batch whatever the limits; later ones stay
 // within them.
 func TestFetchLimits(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	for p := range int32(2) {
 		for range 3 {
@@ -110,7 +110,7 @@ func TestFetchLimits(t *testing.T) {
 }
 
 func TestFetchWaits(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	producer, consumer := n.client(), n.client()
 	req := fetchRequest(0, 0)
 	req.MaxWaitMillis, req.MinBytes = 60_000, 200
@@ -133,7 +133,7 @@ func TestFetchWaits(t *testing.T) {
 }
 
 func TestFetchTimesOutWithoutError(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	req := fetchRequest(0, 0)
 	req.MaxWaitMillis = 20
 	start := time.Now()
@@ -150,7 +150,7 @@ func TestFetchTimesOutWithoutError(t *testing.T) {
 func TestFetchWokenByMetadata(t *testing.T) {
 	f := func(version int16, epoch int32, want *kerr.Error, change metadata.Record) {
 		t.Helper()
-		n := startNode(t, vfs.NewMem(), "data", nil)
+		n := startNode(t, vfs.NewMem(), "data")
 		c := n.client()
 		req := fetchRequest(0, 0)
 		req.MaxWaitMillis = 60_000
@@ -163,7 +163,7 @@ func TestFetchWokenByMetadata(t *testing.T) {
 		for p.Waiting() == 0 {
 			runtime.Gosched()
 		}
-		n.apply(change)
+		n.Commit(change)
 		resp, ok := c.receive(req)
 		if !ok {
 			t.Fatal("the connection was closed")
@@ -185,7 +185,7 @@ func TestFetchWokenByMetadata(t *testing.T) {
 }
 
 func TestFetchFromFiles(t *testing.T) {
-	n := startNode(t, vfs.OS, t.TempDir(), nil)
+	n := startNode(t, vfs.OS, t.TempDir())
 	c := n.client()
 	const count = 40
 	for i := range count {
@@ -221,7 +221,7 @@ func TestFetchFromFiles(t *testing.T) {
 }
 
 func TestFetchSession(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	fetch := func(version int16, id, epoch int32, parts map[int32]int64, forget ...int32) *kmsg.FetchResponse {
 		t.Helper()
@@ -307,7 +307,7 @@ func startOf(t *testing.T, c *client) int64 {
 
 // An unknown topic id stays in the session; a topic that the session knew is told apart.
 func TestFetchSessionOfDeletedTopic(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	req := fetchRequest(0, 0)
 	req.SessionEpoch = 0
@@ -332,14 +332,14 @@ func TestFetchSessionOfDeletedTopic(t *testing.T) {
 	f("[100]")
 	remove := metadata.NewRemoveTopicRecord()
 	remove.TopicID = testTopicID
-	n.apply(remove)
+	n.Commit(remove)
 	f("[3 100]")
-	n.apply(testTopic("t", 8, testPartition(testNode, testNode))...)
+	n.Commit(testTopic("t", 8, testPartition(testNode, testNode))...)
 	f("[103 100]")
 }
 
 func TestListOffsets(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	list := func(version int16, partition int32, timestamp int64) (int16, int64) {
 		t.Helper()
@@ -379,7 +379,7 @@ func TestListOffsets(t *testing.T) {
 }
 
 func TestDeleteRecords(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "a", "b", "c"))
 	f := func(partition int32, offset, wantLow int64, wantCode int16) {
@@ -407,7 +407,7 @@ func TestDeleteRecords(t *testing.T) {
 }
 
 func TestOffsetForLeaderEpoch(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	f := func(epoch, wantEpoch int32, wantEnd int64) {
 		t.Helper()
@@ -438,7 +438,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 }
 
 func TestApiVersions(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	for v := int16(0); v <= 5; v++ {
 		req := kmsg.NewPtrApiVersionsRequest()
@@ -470,7 +470,7 @@ func TestApiVersions(t *testing.T) {
 
 // What Kafka 4.4 answers a client that names the cluster and the broker it means (KIP-1242).
 func TestApiVersionsMisrouted(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	f := func(version int16, cluster *string, node int32, want int16) {
 		t.Helper()
@@ -500,7 +500,7 @@ func TestApiVersionsMisrouted(t *testing.T) {
 
 // A short body that claims a long array must not cost the memory of that array.
 func TestHostileArrayLength(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	for _, a := range n.apis {
 		if a == nil {
 			continue
@@ -523,7 +523,7 @@ func TestHostileArrayLength(t *testing.T) {
 
 // What cannot be read closes its connection, and no other.
 func TestMalformedRequests(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	f := func(key, version int16, body []byte) {
 		t.Helper()
 		r := &Request{Key: key, Version: version, Listener: testListener, Body: body}
@@ -574,11 +574,11 @@ func TestDecodedRequestMayBeKept(t *testing.T) {
 
 // Fetch carries who asks to the partition: a follower sees the log end, and where it is counts; another broker is none.
 func TestFetchByFollowers(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	followed := testPartition(testNode, testNode, 2)
 	followed.TopicID, followed.PartitionID, followed.LeaderEpoch, followed.PartitionEpoch = testTopicID, 0, 4, 5
-	n.apply(followed)
+	n.Commit(followed)
 	c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
 	f := func(version int16, id, epoch int32, offset int64, want *kerr.Error) (hw int64, size int) {
 		t.Helper()
@@ -617,7 +617,7 @@ func TestFetchByFollowers(t *testing.T) {
 		t.Errorf("a consumer got high watermark %d and %d bytes, want what the follower has", hw, size)
 	}
 	followed.Leader, followed.LeaderEpoch, followed.PartitionEpoch = 2, 5, 6
-	n.apply(followed)
+	n.Commit(followed)
 	f(10, -1, 5, 0, kerr.NotLeaderForPartition)
 	f(12, 2, 5, 0, kerr.NotLeaderForPartition)
 	for _, v := range []int16{11, 18} { // KIP-392

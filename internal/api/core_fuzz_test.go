@@ -22,7 +22,7 @@ func fuzzAnswers(f *testing.F, seeds ...kmsg.Request) {
 			f.Add(v, req.AppendTo(nil))
 		}
 	}
-	n := startNode(f, vfs.NewMem(), "data", nil)
+	n := startNode(f, vfs.NewMem(), "data")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // nothing waits
 	f.Fuzz(func(t *testing.T, version int16, body []byte) {

@@ -45,7 +45,7 @@ func messages(t testing.TB, o record.SetOptions, values ...string) []byte {
 
 // oldLog is a node whose logs have a message format.
 func oldLog(t testing.TB, format int8) *node {
-	return startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MessageFormat = format })
+	return startNode(t, vfs.NewMem(), "data", "message.format.version", []string{"0.9.0", "0.10.0", "2.0"}[format])
 }
 
 // consume fetches partition 0 from an offset to its end, as clients of a version do, and
@@ -316,9 +316,9 @@ func TestOldFetchErrors(t *testing.T) {
 		}
 	}
 
-	c = startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.DownConversion = false }).client()
+	c = startNode(t, vfs.NewMem(), "data", "message.downconversion.enable", "false").client()
 	f(0, kerr.UnsupportedVersion)
-	c = startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compression = record.Zstd }).client()
+	c = startNode(t, vfs.NewMem(), "data", "compression.type", "zstd").client()
 	f(0, kerr.UnsupportedCompressionType)
 }
 
@@ -326,7 +326,7 @@ func TestOldFetchErrors(t *testing.T) {
 func TestOldFetchOfDamage(t *testing.T) {
 	for _, codec := range oldCodecs {
 		fsys := vfs.NewMem()
-		c := startNode(t, fsys, "data", nil).client()
+		c := startNode(t, fsys, "data").client()
 		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "good"))
 		size := len(logtest.Values(t, record.BuilderOptions{}, "good"))
 		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{Codec: codec}, strings.Repeat("bad", 100)))
@@ -367,7 +367,7 @@ func TestProduceToOldFormat(t *testing.T) {
 }
 
 func TestListOffsets0(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.SegmentBytes = 200 })
+	n := startNode(t, vfs.NewMem(), "data", "internal.segment.bytes", "200")
 	c := n.client()
 	f := func(timestamp int64, count int32, want ...int64) {
 		t.Helper()
@@ -432,7 +432,7 @@ func TestOldClients(t *testing.T) {
 
 // A set that was refused record by record names the records.
 func TestProduceBlamesRecords(t *testing.T) {
-	c := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.Compact = true }).client()
+	c := startNode(t, vfs.NewMem(), "data", "cleanup.policy", "compact").client()
 	for v := int16(0); v <= 13; v++ {
 		set := logtest.Values(t, record.BuilderOptions{}, "a", "b")
 		if v < 3 {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,88 +13,38 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/internal/config"
-	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/record"
-	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/internal/wire"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
-// A node is a broker without a controller: topics come as metadata records.
+// A node is a broker with topics that come as metadata records, so that others can lead them too.
 type node struct {
 	*Server
-	t    testing.TB
-	img  *metadata.Image
-	logs *logdir.Manager
-	addr string
-
-	logConfig commitlog.Config
+	RunningBroker
+	t testing.TB
 }
 
-// startNode starts a broker on a file system, with a topic "t" of three partitions: it
-// leads 0 and 1, and node 2 leads the last.
-func startNode(t testing.TB, fsys vfs.FS, dir string, change func(*commitlog.Config)) *node {
+// startNode starts a broker on a file system, with a topic "t" of three partitions: it leads 0 and
+// 1, and node 2 leads the last. Configs are those of the topic, pairs of key and value.
+func startNode(t testing.TB, fsys vfs.FS, dir string, configs ...string) *node {
 	t.Helper()
-	n := &node{t: t, img: metadata.NewImage("test-cluster"), logConfig: commitlog.DefaultConfig()}
-	if change != nil {
-		change(&n.logConfig)
+	n := newNode(t, fsys, dir)
+	for i := 0; i < len(configs); i += 2 {
+		n.Commit(testConfig(metadata.ResourceTopic, "t", configs[i], configs[i+1]))
 	}
-	cfg := logdir.DefaultConfig()
-	cfg.FS, cfg.Dirs, cfg.NodeID = fsys, []string{dir}, testNode
-	var err error
-	if n.logs, err = logdir.Open(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.logs.Load(context.Background(), logdir.LoadOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	properties := config.Default()
-	n.Server = New(Deps{
-		NodeID: testNode, ClusterID: "test-cluster",
-		Config:   func() *config.Broker { return properties },
-		Metadata: func() *metadata.Image { return n.img },
-		Replicas: replica.NewManager(replica.Options{
-			NodeID: testNode, Logs: n.logs,
-			LogConfig: func(string) commitlog.Config { return n.logConfig },
-		}),
-		Sessions: replica.NewSessions(replica.SessionOptions{Slots: 10, EvictionAge: time.Minute}),
-	})
-	n.apply(testBroker(testNode, false, testListener), testBroker(2, false, testListener))
-	n.apply(testTopic("t", 7, testPartition(testNode, testNode), testPartition(testNode, testNode), testPartition(2, 2))...)
-
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.addr = ln.Addr().String()
-	server := wire.NewServer(wire.Config{Handler: n})
-	server.Serve(testListener, ln)
-	t.Cleanup(func() {
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := n.logs.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	n.Commit(testBroker(testNode, false, testListener), testBroker(2, false, testListener))
+	n.Commit(testTopic("t", 7, testPartition(testNode, testNode), testPartition(testNode, testNode), testPartition(2, 2))...)
 	return n
 }
 
-func (n *node) apply(records ...metadata.Record) {
-	n.t.Helper()
-	img, delta, err := n.img.Apply(records, n.img.Offset+int64(len(records)), 1)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	n.img = img
-	if err := n.Replicas.Apply(delta); err != nil {
-		n.t.Fatal(err)
-	}
+// newNode starts a broker with what is on a file system.
+func newNode(t testing.TB, fsys vfs.FS, dir string) *node {
+	t.Helper()
+	b := StartBroker(t, fsys, "log.dirs="+dir)
+	return &node{b.API, b, t}
 }
 
 // A client speaks to a node over a socket.
@@ -107,7 +56,7 @@ type client struct {
 
 func (n *node) client() *client {
 	n.t.Helper()
-	c, err := net.Dial("tcp", n.addr)
+	c, err := net.Dial("tcp", n.Addr)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -230,7 +179,7 @@ func values(t testing.TB, set []byte, from int64) (list []string) {
 }
 
 func TestProduceAndFetchEveryVersion(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	next := int64(0)
 	for v := int16(3); v <= 13; v++ {
@@ -259,7 +208,7 @@ func TestProduceAndFetchEveryVersion(t *testing.T) {
 }
 
 func TestProduceErrors(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MaxMessageBytes = 500 })
+	n := startNode(t, vfs.NewMem(), "data", "max.message.bytes", "500")
 	c := n.client()
 	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	f := func(version, acks int16, partition int32, set []byte, want *kerr.Error) {
@@ -307,7 +256,7 @@ func TestProduceErrors(t *testing.T) {
 }
 
 func TestProduceToElsewhereNamesTheLeader(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	for v := int16(10); v <= 13; v++ {
 		resp := call[*kmsg.ProduceResponse](c, v, produceRequest(1, 2, logtest.Values(t, record.BuilderOptions{}, "v")))
@@ -323,7 +272,7 @@ func TestProduceToElsewhereNamesTheLeader(t *testing.T) {
 
 // One partition that fails does not keep the others from being written.
 func TestProducePartialSuccess(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	resp := call[*kmsg.ProduceResponse](n.client(), 9, produceRequest(-1, 0, bytes.Clone(good), good[:20], bytes.Clone(good)))
 	var got []int16
@@ -336,7 +285,7 @@ func TestProducePartialSuccess(t *testing.T) {
 }
 
 func TestProduceWithoutAcks(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", nil)
+	n := startNode(t, vfs.NewMem(), "data")
 	c := n.client()
 	good := logtest.Values(t, record.BuilderOptions{}, "v")
 	c.send(9, produceRequest(0, 0, bytes.Clone(good)))
@@ -352,7 +301,7 @@ func TestProduceWithoutAcks(t *testing.T) {
 
 // Acknowledgements that wait for the disk do not stop the connection, and stay in order.
 func TestProduceWithFlush(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.FlushMessages = 1 })
+	n := startNode(t, vfs.NewMem(), "data", "flush.messages", "1")
 	c := n.client()
 	const count = 50
 	for i := range count {
@@ -374,7 +323,7 @@ func TestProduceWithFlush(t *testing.T) {
 
 func TestProduceFlushFails(t *testing.T) {
 	fsys := vfs.NewMem()
-	n := startNode(t, fsys, "data", func(c *commitlog.Config) { c.FlushMessages = 1 })
+	n := startNode(t, fsys, "data", "flush.messages", "1")
 	c := n.client()
 	broken := errors.New("broken disk")
 	fsys.SetHook(func(op vfs.Op) error {
@@ -394,4 +343,7 @@ func TestProduceFlushFails(t *testing.T) {
 		}
 	}
 	fsys.SetHook(nil)
+	if err := n.Stop(); !errors.Is(err, broken) { // it was the only directory
+		t.Errorf("the broker ended with %v, want the reason", err)
+	}
 }

@@ -25,12 +25,8 @@ func TestOldDirectories(t *testing.T) {
 	for _, set := range []string{"kafka-0.8.2.2", "kafka-0.10.2.2", "kafka-1.1.1-mixed"} {
 		t.Run(set, func(t *testing.T) {
 			dir := golden.Dir{Set: set, Name: "data"}
-			fsys := vfs.NewMem()
-			golden.UnpackIf(t, fsys, "", set, func(name string) bool {
-				return path.Base(name) != "meta.properties" // the identity of the broker that wrote it
-			})
 			partitions, records := dir.Offsets(t), dir.Records(t)
-			c := startNode(t, fsys, "data", nil).host(partitions).client()
+			c := newNode(t, inMetadata(t, set, partitions), "data").client()
 			for _, p := range partitions {
 				id := p.ID()
 				for _, v := range []int16{0, 1, 2, 3, 4, 11, 12} {
@@ -47,8 +43,28 @@ func TestOldDirectories(t *testing.T) {
 	}
 }
 
+// inMetadata returns a golden set on a file system with metadata of its partitions, which node 1 leads.
+func inMetadata(t *testing.T, set string, partitions []golden.Offsets) vfs.FS {
+	t.Helper()
+	fsys := vfs.NewMem()
+	n := newNode(t, fsys, "data")
+	n.host(partitions)
+	if err := n.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range partitions {
+		if err := vfs.RemoveAll(fsys, path.Join("data", p.ID().String())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.UnpackIf(t, fsys, "", set, func(name string) bool {
+		return path.Base(name) != "meta.properties" // the identity of the broker that wrote it
+	})
+	return fsys
+}
+
 // host makes the node lead the partitions.
-func (n *node) host(partitions []golden.Offsets) *node {
+func (n *node) host(partitions []golden.Offsets) {
 	counts := map[string]int32{}
 	for _, p := range partitions {
 		counts[p.Topic] = max(counts[p.Topic], p.Partition+1)
@@ -59,10 +75,9 @@ func (n *node) host(partitions []golden.Offsets) *node {
 		for range counts[name] {
 			list = append(list, testPartition(testNode, testNode))
 		}
-		n.apply(testTopic(name, id, list...)...)
+		n.Commit(testTopic(name, id, list...)...)
 		id++
 	}
-	return n
 }
 
 // asVersion returns what clients of a version can see of records.

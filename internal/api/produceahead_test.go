@@ -22,7 +22,7 @@ func manyPartitions(n *node, count int) *kmsg.ProduceRequest {
 	for range count {
 		partitions = append(partitions, testPartition(testNode, testNode))
 	}
-	n.apply(testTopic("many", 9, partitions...)...)
+	n.Commit(testTopic("many", 9, partitions...)...)
 	req := produceRequest(-1, 0, logtest.Values(n.t, record.BuilderOptions{}, "v"), logtest.Values(n.t, record.BuilderOptions{}, "v"))
 	t := kmsg.NewProduceRequestTopic()
 	t.Topic = "many"
@@ -44,7 +44,7 @@ func ofEpoch(op vfs.Op) bool {
 // answers only when ten wait for it keeps nobody waiting.
 func TestFirstAppendsBesideEachOther(t *testing.T) {
 	fsys := vfs.NewMem()
-	n := startNode(t, fsys, "data", nil)
+	n := startNode(t, fsys, "data")
 	req := manyPartitions(n, 60)
 	var mu sync.Mutex
 	waiting, together := 0, make(chan struct{})
@@ -82,7 +82,7 @@ func TestFirstAppendsBesideEachOther(t *testing.T) {
 // What has not begun when the time-out of the request has passed is told so and not appended.
 func TestProduceTimeoutEndsAppends(t *testing.T) {
 	fsys := vfs.NewMem()
-	n := startNode(t, fsys, "data", nil)
+	n := startNode(t, fsys, "data")
 	req := manyPartitions(n, 300)
 	req.TimeoutMillis = 20
 	passed := make(chan struct{}) // the time-out has

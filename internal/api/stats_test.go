@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/metrics"
 	"github.com/gregor-kafka/gregor/internal/record"
@@ -31,7 +30,7 @@ func (n *node) statsOf(api string) RequestStats {
 }
 
 func TestRequestStats(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.FlushMessages = 2 })
+	n := startNode(t, vfs.NewMem(), "data", "flush.messages", "2")
 	c := n.client()
 	for range 3 { // some of them are answered at once, some after a sync
 		c.produce(9, 1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
@@ -100,7 +99,7 @@ func TestLocalAndRemoteTimes(t *testing.T) {
 }
 
 func TestTopicStats(t *testing.T) {
-	n := startNode(t, vfs.NewMem(), "data", func(c *commitlog.Config) { c.MaxMessageBytes = 1000 })
+	n := startNode(t, vfs.NewMem(), "data", "max.message.bytes", "1000")
 	c := n.client()
 	set := logtest.Values(t, record.BuilderOptions{}, "a", "b", "c")
 	size := int64(len(set))

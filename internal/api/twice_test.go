@@ -32,8 +32,8 @@ var twiceLayouts = []struct {
 }
 
 func nodeOfThree(t testing.TB) *node {
-	n := startNode(t, vfs.OS, t.TempDir(), nil)
-	n.apply(testTopic("three", 9, testPartition(testNode, testNode), testPartition(testNode, testNode), testPartition(testNode, testNode))...)
+	n := startNode(t, vfs.OS, t.TempDir())
+	n.Commit(testTopic("three", 9, testPartition(testNode, testNode), testPartition(testNode, testNode), testPartition(testNode, testNode))...)
 	return n
 }
 
@@ -88,7 +88,7 @@ func fetchThree(c *client, partition int32) []string {
 // One of two topics, and a partition of each, are no double.
 func TestProduceTwoTopics(t *testing.T) {
 	n := nodeOfThree(t)
-	n.apply(testTopic("other", 10, testPartition(testNode, testNode))...)
+	n.Commit(testTopic("other", 10, testPartition(testNode, testNode))...)
 	req := produceRequest(1, 0, logtest.Values(t, record.BuilderOptions{}, "x"))
 	req.Topics[0].Topic = "three"
 	other := req.Topics[0]
@@ -230,13 +230,13 @@ func TestProduceManyTwice(t *testing.T) {
 
 // BenchmarkManyPartitions is what looking for doubles costs, among what else a request costs.
 func BenchmarkManyPartitions(b *testing.B) {
-	n := startNode(b, vfs.OS, b.TempDir(), nil)
+	n := startNode(b, vfs.OS, b.TempDir())
 	const partitions = 100
 	var list []*metadata.PartitionRecord
 	for range partitions {
 		list = append(list, testPartition(testNode, testNode))
 	}
-	n.apply(testTopic("many", 9, list...)...)
+	n.Commit(testTopic("many", 9, list...)...)
 	produce, fetch := produceRequest(1, 0), fetchRequest(0, 0)
 	produce.Topics[0].Topic, fetch.Topics[0].Topic = "many", "many"
 	set, asked := logtest.Values(b, record.BuilderOptions{}, "v"), fetch.Topics[0].Partitions[0]

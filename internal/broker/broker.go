@@ -59,6 +59,7 @@ type Broker struct {
 	directories *directoryReports
 	replicas    *replica.Manager
 	groups      *group.Coordinator
+	api         *api.Server // nil until clients are served
 	server      atomic.Pointer[wire.Server]
 	limiter     atomic.Pointer[connectionLimiter]
 
@@ -312,9 +313,9 @@ func (b *Broker) configureTopic(img *metadata.Image, t *metadata.Topic) {
 }
 
 func (b *Broker) serve(_ context.Context, c *config.Broker) error {
-	handler := b.newAPI()
+	b.api = b.newAPI()
 	server := wire.NewServer(wire.Config{
-		Handler:            handler,
+		Handler:            b.api,
 		MaxRequestSize:     c.Int("socket.request.max.bytes"),
 		IdleTimeout:        c.Milliseconds("connections.max.idle.ms"),
 		SendBufferBytes:    socketBuffer(c, "socket.send.buffer.bytes"),
@@ -324,7 +325,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	b.onStop("connections", server.Shutdown)
 	b.server.Store(server)
 	b.startLimiter(server)
-	b.collect(handler)
+	b.collect()
 	b.setState(web.Running) // before anybody can find out that it is
 	for _, l := range b.listeners {
 		server.Serve(l.name, l.socket)
@@ -349,6 +350,15 @@ func (b *Broker) newAPI() *api.Server {
 		Sessions: replica.NewSessions(replica.SessionOptions{Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots")}),
 	})
 }
+
+// API answers requests without a connection, and has the parts that it answers from.
+func (b *Broker) API() *api.Server { return b.api }
+
+// Quorum has the metadata, and commits changes of it.
+func (b *Broker) Quorum() *quorum.Quorum { return b.quorum }
+
+// Web answers what is asked over HTTP.
+func (b *Broker) Web() *web.Server { return b.web }
 
 // Addr is the host:port of the first listener for clients.
 func (b *Broker) Addr() string { return b.listeners[0].socket.Addr().String() }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gregor-kafka/gregor/internal/api"
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/web"
@@ -85,9 +84,9 @@ func loadingReason(p logdir.Progress) string {
 }
 
 // collect adds the metrics of the parts that Start makes behind serveWeb.
-func (b *Broker) collect(handler *api.Server) {
+func (b *Broker) collect() {
 	b.web.Collect(
-		web.Replicas(b.replicas, handler.Sessions), web.Requests(handler), web.Connections(b.server.Load()),
+		web.Replicas(b.replicas, b.api.Sessions), web.Requests(b.api), web.Connections(b.server.Load()),
 		web.Cluster(b.logs.NodeID(), b.quorum.Image), web.Groups(b.groups), web.Cleaner(b.cleaner),
 	)
 }

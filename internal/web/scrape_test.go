@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,32 +10,17 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
-	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/uuid"
-	"github.com/gregor-kafka/gregor/vfs"
 )
 
-const testNode = 1
+// StartBroker starts node 1 in memory with metadata records; it ends with the test. Package broker imports this one:
+// broker_test.go, which is outside, says how.
+var StartBroker func(testing.TB, ...metadata.Record) *Server
 
-// startParts makes logs in memory and what hosts them: topics with so many partitions each.
-func startParts(t testing.TB, topics, partitions int) (*logdir.Manager, *replica.Manager) {
+// newPartsServer returns the server of a broker that has so many topics with so many partitions each.
+func newPartsServer(t testing.TB, topics, partitions int) *Server {
 	t.Helper()
-	cfg := logdir.DefaultConfig()
-	cfg.FS, cfg.Dirs, cfg.NodeID = vfs.NewMem(), []string{"data"}, testNode
-	logs, err := logdir.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := logs.Load(context.Background(), logdir.LoadOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { logs.Close(context.Background()) })
-	m := replica.NewManager(replica.Options{
-		NodeID: testNode, Logs: logs, LogConfig: func(string) commitlog.Config { return commitlog.DefaultConfig() },
-	})
 	var records []metadata.Record
 	for i := range topics {
 		r := metadata.NewTopicRecord()
@@ -44,27 +28,12 @@ func startParts(t testing.TB, topics, partitions int) (*logdir.Manager, *replica
 		records = append(records, r)
 		for n := range partitions {
 			p := metadata.NewPartitionRecord()
-			p.PartitionID, p.TopicID, p.Leader = int32(n), r.TopicID, testNode
-			p.Replicas, p.ISR, p.Directories = []int32{testNode}, []int32{testNode}, make([]uuid.UUID, 1)
+			p.PartitionID, p.TopicID, p.Leader = int32(n), r.TopicID, 1
+			p.Replicas, p.ISR, p.Directories = []int32{1}, []int32{1}, make([]uuid.UUID, 1)
 			records = append(records, p)
 		}
 	}
-	_, delta, err := metadata.NewImage("cluster").Apply(records, int64(len(records)), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Apply(delta); err != nil {
-		t.Fatal(err)
-	}
-	return logs, m
-}
-
-func newPartsServer(t testing.TB, topics, partitions int) *Server {
-	s, _ := newServer(t)
-	logs, replicas := startParts(t, topics, partitions)
-	s.Collect(Logs(logs), Replicas(replicas, replica.NewSessions(replica.SessionOptions{})),
-		Cluster(testNode, replicas.Image), Broker("cluster", testNode, func() Health { return Health{State: Running} }))
-	return s
+	return StartBroker(t, records...)
 }
 
 // Each partition has its samples, each topic its, and the sums are theirs.
