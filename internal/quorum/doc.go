@@ -19,7 +19,8 @@
 //	bootstrap configuration       00000000000000000000-0000000000.checkpoint, currentVoters
 //
 // An entry's bytes are made once, by the leader, and all voters have the same (doc/decisions/0014).
-// One voter is all that the rest of gregor makes of it yet; tests in this package have three.
+// Voters reach each other by connections that begin with a Hello (Options.Peers). One voter is all
+// that the rest of gregor makes of it yet; tests in this package have three.
 //
 // So one proposal is one write and one sync, what is committed cannot be there twice or in one
 // place only, and a directory may pass from Kafka to gregor and back. doc/decisions has what

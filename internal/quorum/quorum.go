@@ -38,9 +38,10 @@ type Options struct {
 	// be written. It must not call Close. May be nil.
 	OnFailure func(error)
 
-	// peers is how to reach the other voters, nil when there are none. Nothing outside of this
-	// package gives any yet.
-	peers *peers
+	// Peers are the other voters and the way to them, nil when this node votes alone.
+	Peers *Peers
+
+	peers *peers // made of Peers
 
 	// OnBroken is called once when a committed batch cannot be applied: the metadata stays as it
 	// is until the next start. May be nil.
@@ -66,6 +67,8 @@ type Quorum struct {
 	snapshots *snapshotStore
 	machine   *stateMachine
 	raft      *raft.Raft
+	link      *link    // to the other voters, nil when there are none
+	refusals  sync.Map // int32 of a voter -> the reason that it gave last, a string
 	fail      *failure
 	isNew     bool // the log was empty when Read found it
 	started   bool // Start has begun
@@ -121,6 +124,9 @@ func Read(o Options) (*Quorum, error) {
 	}
 	if o.OnBroken == nil {
 		o.OnBroken = func(error) {}
+	}
+	if o.Peers != nil {
+		o.peers = o.Peers.complete()
 	}
 	q := &Quorum{
 		opts: o, dir: logDir(o.Dir), fail: newFailure(),
@@ -342,7 +348,7 @@ func (q *Quorum) raftConfig() *raft.Config {
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
 	conf.NotifyCh = q.notify
-	conf.Logger = newRaftLogger(q.opts.Logger)
+	conf.Logger = newRaftLogger(q.opts.Logger, q.opts.Now)
 	return conf
 }
 
