@@ -94,7 +94,7 @@ func (c *Conn) serve() {
 // isDisconnect reports whether err is how connections usually end.
 func isDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled) ||
-		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+		err == errTakenOver || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // touch notes that the client showed a sign of life.
@@ -168,6 +168,8 @@ func (c *Conn) handle(frame []byte) error {
 	case c.out.dropped:
 		c.out.rewind()
 		return nil
+	case c.out.takeOver != nil:
+		return c.handOver()
 	case queued, c.out.deferred != nil && c.alone < aloneMin:
 		return c.enqueue()
 	case c.out.deferred != nil:
@@ -181,6 +183,29 @@ func (c *Conn) handle(frame []byte) error {
 		return c.flush()
 	}
 	return nil
+}
+
+var (
+	errTakenOver = errors.New("the connection was taken over")
+	errHasty     = errors.New("more was sent before the answer that hands the connection over")
+)
+
+// handOver sends the answer and gives the connection away. The frame counts as being handled meanwhile, so
+// that nobody takes the connection for an idle one.
+func (c *Conn) handOver() error {
+	if c.queued.Load() > 0 || c.in.r < c.in.w {
+		c.out.rewind()
+		return errHasty
+	}
+	serve := c.out.takeOver
+	c.out.end()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.endFrame()
+	c.in.release()
+	serve(c.ctx, c.nc)
+	return errTakenOver
 }
 
 // aloneMin is how many answers in a row a client must have waited for until we believe that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"net"
 
 	"github.com/gregor-kafka/gregor/internal/segment"
 )
@@ -35,6 +36,7 @@ type Response struct {
 	files0   int    // of the current response in files
 	deferred Deferred
 	dropped  bool
+	takeOver func(ctx context.Context, nc net.Conn)
 	flush    func(upTo int) error // of the connection, nil once the response was deferred
 }
 
@@ -71,13 +73,18 @@ func (f *file) release() {
 	f.slice.Release()
 }
 
+// TakeOver gives the connection to serve once the answer is sent: what follows is no request of Kafka's
+// protocol. The connection is closed when serve returns; ctx ends with the server or when the other side
+// hangs up. A client that does not wait for the answer is cut off.
+func (w *Response) TakeOver(serve func(ctx context.Context, nc net.Conn)) { w.takeOver = serve }
+
 // begin starts a response behind those that Buf already holds.
 func (w *Response) begin(correlationID int32, tags bool) {
 	if w.buffer == nil {
 		w.buffer = getBuffer(4 << 10)
 		w.Buf = w.buffer.b
 	}
-	w.start, w.files0, w.deferred, w.dropped = len(w.Buf), len(w.files), nil, false
+	w.start, w.files0, w.deferred, w.dropped, w.takeOver = len(w.Buf), len(w.files), nil, false, nil
 	w.Buf = append(w.Buf, 0, 0, 0, 0)
 	w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(correlationID))
 	if tags {
