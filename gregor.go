@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -54,6 +55,9 @@ type Options struct {
 	// for gregor's own commands.
 	FS      vfs.FS
 	Network Network
+	// Random returns randomness for a purpose. The same purpose is the same stream, which goes on; many read
+	// it at once.
+	Random func(purpose string) io.Reader
 }
 
 // A Network is how a broker and its clients reach each other. Listen and Dial are those of
@@ -79,7 +83,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: o.Logger, World: broker.World{FS: o.FS, Network: o.Network}})
+	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: o.Logger, World: broker.World{FS: o.FS, Network: o.Network, Random: o.Random}})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/coordinator/group"
 	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/replica"
 	"github.com/gregor-kafka/gregor/internal/wire"
 )
@@ -37,7 +37,7 @@ type Deps struct {
 	Sessions   *replica.Sessions // of fetches
 	Groups     *group.Coordinator
 	Now        func() time.Time // nil: time.Now
-	Random     io.Reader        // nil: crypto/rand; never fails
+	Random     io.Reader        // of ids of client instances; nil: the host's; never fails
 	Logger     *slog.Logger     // nil: no log
 }
 
@@ -87,7 +87,7 @@ func New(d Deps) *Server {
 		d.Now = time.Now
 	}
 	if d.Random == nil {
-		d.Random = rand.Reader
+		d.Random = random.Host("client instances")
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)

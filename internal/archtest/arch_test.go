@@ -13,7 +13,8 @@ const module = "github.com/gregor-kafka/gregor"
 // layers only, never one beside or above it. What lies in a directory below a listed
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
-	{"internal/uuid", "internal/crc32c", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
+	{"internal/random", "internal/crc32c", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
+	{"internal/uuid"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"internal/record", "internal/checkpoint", "internal/config", "internal/client"},
 	{"internal/segment", "internal/logtest"}, // only tests import logtest
@@ -52,7 +53,7 @@ var onlyImports = map[string][]string{
 // storage lists the packages that keep bytes. They import each other, the standard
 // library and storageLibraries.
 var storage = []string{
-	"internal/uuid", "internal/crc32c", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "internal/record", "record", "segment",
+	"internal/random", "internal/uuid", "internal/crc32c", "internal/topic", "internal/properties", "internal/throttle", "internal/metrics", "vfs", "internal/record", "record", "segment",
 	"internal/checkpoint", "internal/config", "internal/segment", "internal/commitlog", "internal/logdir", "internal/compaction", "internal/cleaner",
 }
 

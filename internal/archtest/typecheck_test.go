@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -60,7 +61,7 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	if dir, ok := strings.CutPrefix(path, module); ok {
 		return c.check(p, path, strings.TrimPrefix(dir, "/"))
 	}
-	p.pkg = types.NewPackage(path, path[strings.LastIndex(path, "/")+1:])
+	p.pkg = types.NewPackage(path, guessName(path))
 	if text, ok := stubs[path]; ok {
 		file, err := parser.ParseFile(c.fset, path, text, 0)
 		if err != nil {
@@ -71,6 +72,15 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	}
 	p.pkg.MarkComplete()
 	return p.pkg, nil
+}
+
+// guessName is the name of a package by its path: the last element that is no version.
+func guessName(importPath string) string {
+	name := path.Base(importPath)
+	if len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789") == "" {
+		name = path.Base(path.Dir(importPath))
+	}
+	return name
 }
 
 // check checks a package of the module. That names of other modules are unknown is no error.

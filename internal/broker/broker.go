@@ -120,7 +120,7 @@ func (b *Broker) bind(ctx context.Context, c *config.Broker) error {
 
 func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
-	lc.FS, lc.Caches, lc.Random, lc.Logger = b.fs, b.caches, b.world.Random, b.logger
+	lc.FS, lc.Caches, lc.Random, lc.Logger = b.fs, b.caches, b.world.Random("log directories"), b.logger
 	lc.OnDirFailure = b.dirFailed
 	lc.ReplaceLog = func(p topic.Partition, open func() (*commitlog.Log, error)) error {
 		return b.replicas.ReplaceLog(p, open)
@@ -157,7 +157,7 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 	}
 	b.settings.load(q.Image())
 	control := controller.New(controller.Options{
-		Quorum: q, Random: b.world.Random,
+		Quorum: q, Random: b.world.Random("decisions"),
 		Rules: controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
 	b.controller = control
@@ -204,7 +204,7 @@ func (b *Broker) partitionChanged(p topic.Partition, s *replica.PartitionState) 
 
 // register makes this start of the broker known in the metadata.
 func (b *Broker) register(ctx context.Context, c *config.Broker) error {
-	r := controller.Registration{ID: b.logs.NodeID(), IncarnationID: uuid.From(b.world.Random), PreviousEpoch: b.logs.PreviousBrokerEpoch()}
+	r := controller.Registration{ID: b.logs.NodeID(), IncarnationID: uuid.From(b.world.Random("incarnations")), PreviousEpoch: b.logs.PreviousBrokerEpoch()}
 	for _, l := range b.listeners {
 		r.Endpoints = append(r.Endpoints, l.endpoint)
 	}
@@ -345,9 +345,11 @@ func socketBuffer(c *config.Broker, key string) int {
 func (b *Broker) newAPI() *api.Server {
 	return api.New(api.Deps{
 		NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(),
-		Config: b.settings.now, Metadata: b.replicas.Image, Random: b.world.Random, Logger: b.logger,
+		Config: b.settings.now, Metadata: b.replicas.Image, Random: b.world.Random("client instances"), Logger: b.logger,
 		Controller: b.controller, Logs: b.logs, Replicas: b.replicas, Groups: b.groups,
-		Sessions: replica.NewSessions(replica.SessionOptions{Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots")}),
+		Sessions: replica.NewSessions(replica.SessionOptions{
+			Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots"), Random: b.world.Random("fetch sessions"),
+		}),
 	})
 }
 

@@ -10,7 +10,9 @@ import (
 // makeCleaner makes the part that compacts logs. The log manager tells it what it does to them,
 // so that it is there first; it cleans when the logs are there.
 func (b *Broker) makeCleaner(c *config.Broker) {
-	b.cleaner = cleaner.NewManager(cleaner.ManagerOptions{FS: b.fs, Config: cleaner.BrokerConfig(c), Logger: b.logger})
+	b.cleaner = cleaner.NewManager(cleaner.ManagerOptions{
+		FS: b.fs, Config: cleaner.BrokerConfig(c), Random: b.world.Random("keys of the cleaner"), Logger: b.logger,
+	})
 }
 
 func (b *Broker) startCleaner() {

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/config"
@@ -29,8 +31,10 @@ func (b *Broker) groupOptions() group.Options {
 		},
 		MaxBatch: c.Int("message.max.bytes"),
 		Codec:    record.Codec(c.Int("offsets.topic.compression.codec")),
-		Random:   b.world.Random,
-		Logger:   b.logger,
+		Random: func(partition int32) io.Reader {
+			return b.world.Random(fmt.Sprintf("members in partition %d", partition))
+		},
+		Logger: b.logger,
 	}
 }
 

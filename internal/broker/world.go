@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -21,9 +21,10 @@ type World struct {
 	FS      vfs.FS // of the log directories; gregor.sock is in the host's only
 	Network Network
 
-	// Random is where all ids (of the cluster, directories, topics, members) and the placement of replicas
-	// come from. It never fails, and many read it at once.
-	Random io.Reader
+	// Random returns randomness for a purpose: all ids, the placement of replicas, names and pauses come
+	// from it. The same purpose is the same stream of bytes, which goes on, also for the broker that
+	// starts next in this world. It never fails, and many read it at once. (random.Seeded)
+	Random func(purpose string) io.Reader
 
 	// Descriptors returns how many descriptors the broker may have, files and connections together.
 	Descriptors func() (int, error)
@@ -50,7 +51,7 @@ func (w World) complete() World {
 		}
 	}
 	if w.Random == nil {
-		w.Random = rand.Reader
+		w.Random = random.Host
 	}
 	if w.Network == nil {
 		w.Network = hostNetwork{}

@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/config"
 	"github.com/gregor-kafka/gregor/internal/memnet"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -28,7 +30,7 @@ type memWorld struct {
 }
 
 // startInMemory starts a broker in a world of its own. It is stopped with the test.
-func startInMemory(t *testing.T, random io.Reader, set ...string) *memWorld {
+func startInMemory(t *testing.T, random func(string) io.Reader, set ...string) *memWorld {
 	t.Helper()
 	w := &memWorld{disk: vfs.NewMem()}
 	w.clients = w.network.AddHost("clients")
@@ -125,30 +127,61 @@ func wantOwnStop(t *testing.T, a, b *memWorld) {
 	}
 }
 
-// With the same randomness a broker is the same: its cluster, its directory, its topics.
+// With the same randomness a broker is the same: its cluster, its directory, its topics, its members. What
+// others draw before changes nothing.
 func TestRandomnessIsGiven(t *testing.T) {
-	f := func(seed byte) (ids []string) {
+	f := func(seed uint64, before func(*testing.T, *memWorld)) (ids []string) {
 		synctest.Test(t, func(t *testing.T) {
-			b := startInMemory(t, &seeded{source: rand.NewChaCha8([32]byte{seed})})
-			synctest.Wait() // for what the start decides beside: the order of decisions says who gets what
-			id := createTopic(t, kadm.NewClient(b.client(t)), "orders")
-			ids = []string{b.ClusterID(), b.logs.Dirs()[0].ID.String(), uuid.UUID(id).String()}
+			b := startInMemory(t, random.NewSeeded(seed).Stream)
+			before(t, b)
+			client := b.client(t)
+			id := createTopic(t, kadm.NewClient(client), "orders")
+			member := kmsg.NewPtrJoinGroupRequest()
+			member.Group, member.ProtocolType, member.SessionTimeoutMillis = "g", "consumer", 10000
+			member.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
+			joined, err := member.RequestWith(t.Context(), client)
+			if err != nil || joined.MemberID == "" {
+				t.Fatalf("got %+v, %v", joined, err)
+			}
+			ids = []string{b.ClusterID(), b.logs.Dirs()[0].ID.String(), uuid.UUID(id).String(), joined.MemberID}
 		})
 		return ids
 	}
-	if a, again, other := f(1), f(1), f(2); !slices.Equal(a, again) || slices.Equal(a, other) {
-		t.Errorf("got %q, %q and %q, want the same twice, then another", a, again, other)
+	nothing := func(*testing.T, *memWorld) {}
+	others := func(t *testing.T, b *memWorld) {
+		if _, err := kmsg.NewPtrInitProducerIDRequest().RequestWith(t.Context(), b.client(t)); err != nil { // a decision
+			t.Error(err)
+		}
+		random.Uint64(b.world.Random("client instances"))
+	}
+	a, again, other, late := f(1, nothing), f(1, nothing), f(2, nothing), f(1, others)
+	if !slices.Equal(a, again) || !slices.Equal(a, late) {
+		t.Errorf("got %q, %q, and %q when others draw before, want the same", a, again, late)
+	}
+	for i := range a {
+		if a[i] == other[i] {
+			t.Errorf("%q is the same with another seed", a[i])
+		}
 	}
 }
 
-// seeded is randomness of a seed, for many readers.
-type seeded struct {
-	mu     sync.Mutex
-	source *rand.ChaCha8
-}
-
-func (s *seeded) Read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.source.Read(p)
+// Each purpose of a broker has a stream of its own.
+func TestRandomPurposes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := map[string]int{}
+		b := startInMemory(t, func(purpose string) io.Reader {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[purpose]++
+			return random.Host(purpose)
+		})
+		createTopic(t, kadm.NewClient(b.client(t)), "orders")
+		want := map[string]int{"log directories": 1, "decisions": 1, "incarnations": 1, "client instances": 1, "fetch sessions": 1, "keys of the cleaner": 1}
+		mu.Lock()
+		defer mu.Unlock()
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package cleaner
 
 import (
 	"context"
+	"io"
 	"iter"
 	"log/slog"
 	"sync"
@@ -30,6 +31,7 @@ type ManagerOptions struct {
 	Config Config
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
+	Random io.Reader        // of secret keys; nil is the host's; never fails
 }
 
 // A Manager lets threads clean the logs of a broker that need it, one after the other, and
@@ -43,6 +45,7 @@ type Manager struct {
 	fs       vfs.FS
 	logger   *slog.Logger
 	now      func() time.Time
+	random   io.Reader
 	throttle *throttle.Throttler
 
 	states      *states
@@ -82,7 +85,7 @@ func NewManager(o ManagerOptions) *Manager {
 		o.Now = time.Now
 	}
 	m := &Manager{
-		fs: o.FS, logger: o.Logger, now: o.Now,
+		fs: o.FS, logger: o.Logger, now: o.Now, random: o.Random,
 		throttle:    throttle.New(o.Config.BytesPerSecond),
 		states:      newStates(),
 		checkpoints: newCheckpoints(o.FS, o.Logger),

@@ -87,7 +87,7 @@ func (m *Manager) run(ctx context.Context, t *thread, c Config) {
 func (m *Manager) options(c Config) compaction.Options {
 	return compaction.Options{
 		MapBytes: c.mapBytes(), LoadFactor: c.LoadFactor, BufferBytes: c.BufferBytes / max(c.Threads, 1),
-		MaxMessageBytes: c.MaxMessageBytes, Throttle: m.throttle, Logger: m.logger, Now: m.now,
+		MaxMessageBytes: c.MaxMessageBytes, Throttle: m.throttle, Logger: m.logger, Now: m.now, Random: m.random,
 	}
 }
 

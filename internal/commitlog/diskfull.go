@@ -13,6 +13,9 @@ type Disk struct {
 	// Caches are those of the segments. Zero are those that the process shares.
 	Caches segment.Caches
 
+	// RollSeed is the randomness of segment.jitter.ms. A log and an offset are always given the same of it.
+	RollSeed uint64
+
 	full atomic.Bool
 }
 

@@ -208,7 +208,7 @@ func (r *recovery) start() error {
 		r.segments = append(r.segments, s)
 	} else {
 		r.guardAll()
-		l.startSegmentLocked(c)
+		l.startSegmentLocked(r.segments[len(r.segments)-1].BaseOffset(), c)
 	}
 	logStart := max(r.logStart, r.segments[0].BaseOffset())
 	l.epochs.truncateFromEnd(r.end)

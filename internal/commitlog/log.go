@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -377,12 +378,19 @@ func (l *Log) Size() int64 {
 }
 
 // startSegmentLocked notes what the rolling rules need about a new active segment.
-func (l *Log) startSegmentLocked(c *Config) {
+func (l *Log) startSegmentLocked(base int64, c *Config) {
 	l.mu.created = l.now()
 	l.mu.jitterMs = 0
 	if bound := min(c.SegmentJitterMs, c.SegmentMs); bound > 0 {
-		l.mu.jitterMs = rand.Int64N(bound)
+		l.mu.jitterMs = rollJitter(l.disk.RollSeed, l.partition, base, bound)
 	}
+}
+
+// rollJitter is a random number below bound, for a segment.
+func rollJitter(seed uint64, p topic.Partition, base, bound int64) int64 {
+	name := fnv.New64a()
+	fmt.Fprintf(name, "%v %d", p, base)
+	return rand.New(rand.NewPCG(seed, name.Sum64())).Int64N(bound)
 }
 
 // RenameDir moves the log to another directory of the same parent: to the -delete name of

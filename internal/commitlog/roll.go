@@ -181,6 +181,6 @@ func (l *Log) createLocked(base int64, c *Config) (*segment.Segment, error) {
 		return nil, err
 	}
 	s.OnDamage(l.noteDamage)
-	l.startSegmentLocked(c)
+	l.startSegmentLocked(base, c)
 	return s, nil
 }

@@ -79,7 +79,7 @@ func (l *Log) truncateLocked(offset int64) error {
 		return err
 	}
 	l.voidSyncsLocked(l.offsets.data)
-	l.startSegmentLocked(l.config.Load())
+	l.startSegmentLocked(active.BaseOffset(), l.config.Load())
 	l.cutFactsLocked(next.segments, offset)
 	if err := l.resetProducersLocked(next, ongoing); err != nil {
 		return err

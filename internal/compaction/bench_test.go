@@ -10,6 +10,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/cputime"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -82,7 +83,7 @@ func BenchmarkMap(b *testing.B) {
 
 func (r *run) mapOnly(b *testing.B, mapBytes int64) {
 	var err error
-	r.m, err = newOffsetMap(mapBytes, r.plan.FirstUncleanable-r.plan.FirstDirty, 0.9, false)
+	r.m, err = newOffsetMap(random.Host("test"), mapBytes, r.plan.FirstUncleanable-r.plan.FirstDirty, 0.9, false)
 	must(b, err)
 	r.reading.hasher = r.m.hasher
 	must(b, r.buildMap())

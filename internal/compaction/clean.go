@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/throttle"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -25,6 +27,7 @@ type Options struct {
 	Throttle *throttle.Throttler // nil is no limit
 	Logger   *slog.Logger        // nil discards
 	Now      func() time.Time    // nil is time.Now
+	Random   io.Reader           // of secret keys; nil is the host's; never fails
 }
 
 // A Plan says what of a log to clean.
@@ -69,6 +72,9 @@ func New(o Options) *Cleaner {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Random == nil {
+		o.Random = random.Host("keys")
+	}
 	return &Cleaner{o}
 }
 
@@ -77,6 +83,7 @@ type run struct {
 	ctx      context.Context
 	throttle *throttle.Throttler
 	logger   *slog.Logger
+	random   io.Reader
 	log      *commitlog.Log
 	config   commitlog.Config
 	plan     Plan
@@ -120,7 +127,7 @@ func (c *Cleaner) Clean(ctx context.Context, l *commitlog.Log, p Plan) (Result, 
 
 func (c *Cleaner) newRun(ctx context.Context, l *commitlog.Log, p Plan) *run {
 	r := &run{
-		ctx: ctx, throttle: c.o.Throttle, logger: c.o.Logger, log: l, config: l.Config(), plan: p,
+		ctx: ctx, throttle: c.o.Throttle, logger: c.o.Logger, random: c.o.Random, log: l, config: l.Config(), plan: p,
 		view: l.CleanView(), now: c.o.Now().UnixMilli(), progress: p.Progress, txns: newTransactions(),
 	}
 	if r.progress == nil {
@@ -146,7 +153,7 @@ func (r *run) clean(mapBytes int64, loadFactor float64) error {
 		return err
 	}
 	began := time.Now()
-	r.m, err = newOffsetMap(mapBytes, r.plan.FirstUncleanable-r.plan.FirstDirty, loadFactor, r.reading.strategy != commitlog.CompactByOffset)
+	r.m, err = newOffsetMap(r.random, mapBytes, r.plan.FirstUncleanable-r.plan.FirstDirty, loadFactor, r.reading.strategy != commitlog.CompactByOffset)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 // The digest is what its definition says, computed with big numbers.
 func TestHashDefinition(t *testing.T) {
-	h := newHasher()
+	h := newHasher(random.Host("test"))
 	for n := range 200 {
 		key := make([]byte, n)
 		for i := range key {
@@ -49,7 +51,7 @@ func (h *hasher) slow(key []byte) digest {
 
 // Keys that are alike, in length, zeros and order, have different digests, and spread.
 func TestHashSpreads(t *testing.T) {
-	h := newHasher()
+	h := newHasher(random.Host("test"))
 	seen := map[digest]string{}
 	buckets := make([]int, 256)
 	add := func(key []byte) {
@@ -77,7 +79,7 @@ func TestHashSpreads(t *testing.T) {
 func BenchmarkHash(b *testing.B) {
 	for _, n := range []int{8, 16, 24, 36, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			h, key := newHasher(), make([]byte, n)
+			h, key := newHasher(random.Host("test")), make([]byte, n)
 			var sink uint64
 			for b.Loop() {
 				key[0]++

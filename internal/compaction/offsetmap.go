@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"io"
 	"math/bits"
 )
 
@@ -45,8 +46,8 @@ const (
 )
 
 // newOffsetMap returns a map for up to keys keys, in at most maxBytes bytes when it has grown.
-// While it grows there is half of it besides.
-func newOffsetMap(maxBytes, keys int64, loadFactor float64, versioned bool) (*offsetMap, error) {
+// While it grows there is half of it besides. Its secret key is from source.
+func newOffsetMap(source io.Reader, maxBytes, keys int64, loadFactor float64, versioned bool) (*offsetMap, error) {
 	size := int64(slotSize)
 	if versioned {
 		size += versionSize
@@ -54,7 +55,7 @@ func newOffsetMap(maxBytes, keys int64, loadFactor float64, versioned bool) (*of
 	if loadFactor <= 0 || loadFactor > 1 {
 		loadFactor = 0.9
 	}
-	m := &offsetMap{hasher: newHasher(), loadFactor: loadFactor, versioned: versioned}
+	m := &offsetMap{hasher: newHasher(source), loadFactor: loadFactor, versioned: versioned}
 	m.limit = int(max(2, min(maxBytes/size, int64(float64(keys)/loadFactor)+2)))
 	return m, m.resize(min(m.limit, firstSlots))
 }

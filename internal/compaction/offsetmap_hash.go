@@ -1,9 +1,11 @@
 package compaction
 
 import (
-	"crypto/rand"
 	"encoding/binary"
+	"io"
 	"math/bits"
+
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 // A digest stands for a key. Two keys with the same digest are taken for the same key, so it
@@ -26,9 +28,9 @@ type hasher struct {
 	R [2]uint64    // below 2^127
 }
 
-func newHasher() *hasher {
+func newHasher(source io.Reader) *hasher {
 	var seed [160]byte
-	_, _ = rand.Read(seed[:]) // never fails
+	random.Fill(source, seed[:])
 	h := &hasher{}
 	for i := range h.r {
 		h.r[i] = [2]uint64{binary.LittleEndian.Uint64(seed[16*i:]), binary.LittleEndian.Uint64(seed[16*i+8:]) >> 5}

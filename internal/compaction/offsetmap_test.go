@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 func testEntry(m *offsetMap, key, offset, version int64) *entry {
@@ -13,7 +15,7 @@ func testEntry(m *offsetMap, key, offset, version int64) *entry {
 // TestOffsetMap puts random keys into maps that grow, beside a Go map.
 func TestOffsetMap(t *testing.T) {
 	for _, versioned := range []bool{false, true} {
-		m, err := newOffsetMap(1<<30, 200_000, 0.9, versioned)
+		m, err := newOffsetMap(random.Host("test"), 1<<30, 200_000, 0.9, versioned)
 		must(t, err)
 		rng := rand.New(rand.NewPCG(1, 2))
 		type winner struct{ offset, version int64 }
@@ -48,7 +50,7 @@ func TestOffsetMap(t *testing.T) {
 func TestOffsetMapFull(t *testing.T) {
 	f := func(slots int64, loadFactor float64, want int) {
 		t.Helper()
-		m, err := newOffsetMap(slots*slotSize, 1<<40, loadFactor, false)
+		m, err := newOffsetMap(random.Host("test"), slots*slotSize, 1<<40, loadFactor, false)
 		must(t, err)
 		defer m.close()
 		for i := int64(0); ; i++ {
@@ -74,7 +76,7 @@ func TestOffsetMapFull(t *testing.T) {
 }
 
 func TestOffsetMapRaise(t *testing.T) {
-	m, err := newOffsetMap(1<<20, 100, 0.9, true)
+	m, err := newOffsetMap(random.Host("test"), 1<<20, 100, 0.9, true)
 	must(t, err)
 	defer m.close()
 	put := func(key, offset, version int64) { _, _ = m.put(testEntry(m, key, offset, version)) }

@@ -2,14 +2,14 @@ package controller
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/quorum"
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 // A Quorum commits records. *quorum.Quorum is one.
@@ -26,7 +26,7 @@ type Quorum interface {
 type Options struct {
 	Quorum Quorum
 	Rules  Rules
-	Random io.Reader        // crypto/rand when nil; never fails
+	Random io.Reader        // nil is the host's; never fails
 	Now    func() time.Time // time.Now when nil
 }
 
@@ -51,12 +51,27 @@ type Rules struct {
 type given struct {
 	Rules
 	now        time.Time
-	random     [32]byte // seed of all that is random in the decision
-	nextOffset int64    // of the first record that it makes
+	random     *seed // of all that is random in the decision
+	nextOffset int64 // of the first record that it makes
 }
 
 // source returns the randomness of the decision, from its beginning.
-func (g *given) source() *mathrand.ChaCha8 { return mathrand.NewChaCha8(g.random) }
+func (g *given) source() *rand.ChaCha8 { return rand.NewChaCha8(g.random.get()) }
+
+// A seed is drawn when it is needed for the first time, so that decisions without randomness take none
+// away from others.
+type seed struct {
+	stream io.Reader // nil: it was drawn
+	bytes  [32]byte
+}
+
+func (s *seed) get() [32]byte {
+	if s.stream != nil {
+		random.Fill(s.stream, s.bytes[:])
+		s.stream = nil
+	}
+	return s.bytes
+}
 
 // A Controller takes one decision after the other, on a goroutine of its own, each on the metadata
 // with all that was proposed before: it does not wait for their commit. An answer leaves when its
@@ -83,7 +98,7 @@ func New(o Options) *Controller {
 		o.Rules.ListConfig = func(metadata.ConfigResource, string) (string, bool) { return "", false }
 	}
 	if o.Random == nil {
-		o.Random = rand.Reader
+		o.Random = random.Host("decisions")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -115,11 +130,7 @@ func (c *Controller) Close() {
 
 // give asks the world what the next decision is given.
 func (c *Controller) give(nextOffset int64) given {
-	g := given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: nextOffset}
-	if _, err := io.ReadFull(c.opts.Random, g.random[:]); err != nil {
-		panic("BUG: a source of randomness fails: " + err.Error())
-	}
-	return g
+	return given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: nextOffset, random: &seed{stream: c.opts.Random}}
 }
 
 // A decision makes records and an answer of an image. It changes nothing, not even its request: it is

@@ -15,7 +15,7 @@ func oneBroker(t *testing.T) (*metadata.Image, given) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return img, given{Rules: testRules()}
+	return img, given{Rules: testRules(), random: &seed{}}
 }
 
 // A request may ask for as many partitions as a write takes, and for none more.

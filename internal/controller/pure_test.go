@@ -24,18 +24,19 @@ type history struct {
 }
 
 // tell decides n random requests and returns what was decided.
-func tell(t *testing.T, seed uint64, n int) string {
-	h := &history{random: rand.New(rand.NewPCG(seed, 1)), img: metadata.NewImage("c"), given: given{Rules: testRules()}}
+func tell(t *testing.T, number uint64, n int) string {
+	h := &history{random: rand.New(rand.NewPCG(number, 1)), img: metadata.NewImage("c"), given: given{Rules: testRules()}}
 	for range n {
 		h.given.now = time.UnixMilli(h.random.Int64N(1 << 41))
 		h.given.nextOffset = h.img.Offset + 1 + h.random.Int64N(2) // something else may lie between
-		for i := range h.given.random {
-			h.given.random[i] = byte(h.random.Uint32())
+		h.given.random = &seed{}
+		for i := range h.given.random.bytes {
+			h.given.random.bytes[i] = byte(h.random.Uint32())
 		}
 		request := h.request()
 		first, records := h.decide(request)
 		if again, _ := h.decide(request); again != first {
-			t.Errorf("seed %d: the same request on the same image: first\n%q\nthen\n%q", seed, first, again)
+			t.Errorf("seed %d: the same request on the same image: first\n%q\nthen\n%q", number, first, again)
 		}
 		h.told.WriteString(first)
 		if len(records) == 0 {
@@ -43,7 +44,7 @@ func tell(t *testing.T, seed uint64, n int) string {
 		}
 		next, _, err := h.img.Apply(records, h.given.nextOffset+int64(len(records))-1, 1)
 		if err != nil {
-			t.Errorf("seed %d: records that do not fit: %v", seed, err)
+			t.Errorf("seed %d: records that do not fit: %v", number, err)
 			break
 		}
 		h.img = next
@@ -234,8 +235,8 @@ func TestRandomness(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	create := func(seed byte) CreatedTopic {
-		g := given{Rules: testRules(), random: [32]byte{seed}}
+	create := func(first byte) CreatedTopic {
+		g := given{Rules: testRules(), random: &seed{bytes: [32]byte{first}}}
 		_, created, err := createTopics(img, []NewTopic{{Name: "t", Partitions: 3, ReplicationFactor: 1}}, g)
 		if err != nil || created[0].Err != nil {
 			t.Fatal(err, created[0].Err)

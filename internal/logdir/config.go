@@ -1,7 +1,6 @@
 package logdir
 
 import (
-	"crypto/rand"
 	"io"
 	"log/slog"
 	"math"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -47,7 +47,7 @@ type Config struct {
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
-	Random io.Reader        // of the ids of clusters and directories; nil is crypto/rand; never fails
+	Random io.Reader        // of ids, names and pauses; nil is the host's; never fails
 
 	// Judge, if not nil, is asked by Open when all directories are locked and read, before anything
 	// is written. Its error ends Open.
@@ -105,7 +105,7 @@ func (c *Config) complete() {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Random == nil {
-		c.Random = rand.Reader
+		c.Random = random.Host("log directories")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

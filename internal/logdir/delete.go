@@ -60,7 +60,7 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 	m.cfg.Cleaner.Pause(p)
 	defer m.cfg.Cleaner.Resume(p)
 	if e, ok := m.places.take(p); ok {
-		path := e.dir.file(asideName(p, checkpoint.DeleteDirSuffix))
+		path := e.dir.file(asideName(m.cfg.Random, p, checkpoint.DeleteDirSuffix))
 		err := e.log.RenameDir(path)
 		if err != nil {
 			m.failSoon(e.dir, err)
@@ -80,7 +80,7 @@ func (m *Manager) setAside(p topic.Partition) (*dir, error) {
 func (m *Manager) setAsideParked(p topic.Partition) (*dir, error) {
 	if d := m.dirs.parkedIn(p); d != nil {
 		l, _ := d.parked(p)
-		path := d.file(asideName(p, checkpoint.DeleteDirSuffix))
+		path := d.file(asideName(m.cfg.Random, p, checkpoint.DeleteDirSuffix))
 		if err := m.cfg.FS.Rename(l.path, path); err != nil {
 			m.failSoon(d, err)
 			return nil, err
@@ -158,7 +158,7 @@ func (m *Manager) truncate(p topic.Partition, offset, stays int64, truncate func
 
 // discard puts a log aside and queues its removal.
 func (m *Manager) discard(e entry) error {
-	path := e.dir.file(asideName(e.log.Partition(), checkpoint.DeleteDirSuffix))
+	path := e.dir.file(asideName(m.cfg.Random, e.log.Partition(), checkpoint.DeleteDirSuffix))
 	if err := e.log.RenameDir(path); err != nil {
 		m.failSoon(e.dir, err)
 		return err

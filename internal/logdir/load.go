@@ -427,7 +427,7 @@ func (m *Manager) openCopy(d *dir, name string, live *commitlog.Log) (*commitlog
 
 // putAside renames a partition that does not belong to this broker.
 func (l *loader) putAside(d *dir, at FoundPartition, reason string) error {
-	stray := d.file(asideName(at.Partition, checkpoint.StrayDirSuffix))
+	stray := d.file(asideName(l.m.cfg.Random, at.Partition, checkpoint.StrayDirSuffix))
 	l.m.logger.Warn("partition does not belong to this broker, put aside", "partition", at.Partition, "dir", stray, "reason", reason)
 	if err := l.m.cfg.FS.Rename(at.Path, stray); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -143,11 +144,11 @@ func TestIsAsideOf(t *testing.T) {
 		}
 	}
 	long := topic.Partition{Topic: strings.Repeat("x", 249), Partition: 3}
-	f(asideName(orders0, checkpoint.DeleteDirSuffix), orders0, true)
-	f(asideName(orders0, checkpoint.StrayDirSuffix), orders1, false)
-	f(asideName(topic.Partition{Topic: "or.ders"}, checkpoint.DeleteDirSuffix), topic.Partition{Topic: "or.ders"}, true)
-	f(asideName(topic.Partition{Topic: "or"}, checkpoint.DeleteDirSuffix), orders0, false)
-	f(asideName(long, checkpoint.DeleteDirSuffix), long, true)
-	f(asideName(long, checkpoint.DeleteDirSuffix), topic.Partition{Topic: long.Topic, Partition: 4}, false)
+	f(asideName(random.Host("names"), orders0, checkpoint.DeleteDirSuffix), orders0, true)
+	f(asideName(random.Host("names"), orders0, checkpoint.StrayDirSuffix), orders1, false)
+	f(asideName(random.Host("names"), topic.Partition{Topic: "or.ders"}, checkpoint.DeleteDirSuffix), topic.Partition{Topic: "or.ders"}, true)
+	f(asideName(random.Host("names"), topic.Partition{Topic: "or"}, checkpoint.DeleteDirSuffix), orders0, false)
+	f(asideName(random.Host("names"), long, checkpoint.DeleteDirSuffix), long, true)
+	f(asideName(random.Host("names"), long, checkpoint.DeleteDirSuffix), topic.Partition{Topic: long.Topic, Partition: 4}, false)
 	f("orders-0", orders0, false)
 }

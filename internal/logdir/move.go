@@ -37,7 +37,7 @@ func (v *mover) cancel(p topic.Partition) error {
 }
 
 func (v *mover) begin(p topic.Partition, live entry, target *dir) error {
-	name, err := futureName(p)
+	name, err := futureName(v.random, p)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (v *mover) isMarked(dir string) bool {
 
 // renameBack gives a copy the name of one.
 func (v *mover) renameBack(d *dir, at FoundPartition) (string, error) {
-	name, err := futureName(at.Partition)
+	name, err := futureName(v.random, at.Partition)
 	if err != nil {
 		return at.Path, err
 	}

@@ -3,6 +3,7 @@ package logdir
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"sync"
@@ -26,6 +27,7 @@ type mover struct {
 	fs         vfs.FS
 	cleaner    Cleaner
 	logger     *slog.Logger
+	random     io.Reader
 	replaceLog func(p topic.Partition, open func() (*commitlog.Log, error)) error // Config.ReplaceLog
 	onMoved    func(p topic.Partition, topicID, dirID uuid.UUID)                  // Config.OnMoved, or nil
 
@@ -65,6 +67,7 @@ type keeper interface {
 func (v *mover) init(m *Manager) {
 	v.keeper, v.places, v.dirs = m, &m.places, &m.dirs
 	v.fs, v.cleaner, v.logger, v.replaceLog, v.onMoved = m.cfg.FS, m.cfg.Cleaner, m.logger, m.cfg.ReplaceLog, m.cfg.OnMoved
+	v.random = m.cfg.Random
 	v.woken = make(chan struct{}, 1)
 	v.mu.busy = make(map[topic.Partition]bool)
 }

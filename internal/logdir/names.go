@@ -1,14 +1,15 @@
 package logdir
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -64,9 +65,9 @@ func classify(name string) (dirKind, topic.Partition) {
 
 // futureName is the name of the directory that p moves to. It is not cut: a name that is too
 // long is refused.
-func futureName(p topic.Partition) (string, error) {
+func futureName(source io.Reader, p topic.Partition) (string, error) {
 	var id [16]byte
-	rand.Read(id[:]) // never fails
+	random.Fill(source, id[:])
 	name := p.String() + "." + hex.EncodeToString(id[:]) + checkpoint.FutureDirSuffix
 	if len(name) > nameLengthMax {
 		return "", fmt.Errorf("%v: %w: %d bytes", p, ErrNameTooLong, len(name))
@@ -76,9 +77,9 @@ func futureName(p topic.Partition) (string, error) {
 
 // asideName is the name under which the directory of p is put aside. The topic is cut so
 // that the name fits into nameLengthMax.
-func asideName(p topic.Partition, suffix string) string {
+func asideName(source io.Reader, p topic.Partition, suffix string) string {
 	var id [16]byte
-	rand.Read(id[:]) // never fails
+	random.Fill(source, id[:])
 	end := "-" + strconv.Itoa(int(p.Partition)) + "." + hex.EncodeToString(id[:]) + suffix
 	return p.Topic[:min(len(p.Topic), nameLengthMax-len(end))] + end
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -37,12 +38,12 @@ func TestClassify(t *testing.T) {
 }
 
 func TestAsideName(t *testing.T) {
-	name := asideName(topic.Partition{Topic: "orders", Partition: 3}, checkpoint.DeleteDirSuffix)
+	name := asideName(random.Host("names"), topic.Partition{Topic: "orders", Partition: 3}, checkpoint.DeleteDirSuffix)
 	if !regexp.MustCompile(`^orders-3\.[0-9a-f]{32}-delete$`).MatchString(name) {
 		t.Errorf("got %q", name)
 	}
 	long := topic.Partition{Topic: strings.Repeat("x", topic.NameLengthMax), Partition: 2147483647}
-	name = asideName(long, checkpoint.DeleteDirSuffix)
+	name = asideName(random.Host("names"), long, checkpoint.DeleteDirSuffix)
 	if kind, p := classify(name); len(name) != 255 || kind != deletedDir || p.Partition != long.Partition {
 		t.Errorf("got %q, %d characters, kind %d", name, len(name), kind)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -74,7 +75,7 @@ func (m *Manager) addDirs() error {
 		m.dirs = append(m.dirs, newDir(path, false))
 	}
 	for _, d := range m.dirs {
-		d.disk.Caches = m.cfg.Caches
+		d.disk.Caches, d.disk.RollSeed = m.cfg.Caches, random.Uint64(m.cfg.Random)
 	}
 	return nil
 }

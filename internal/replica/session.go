@@ -3,11 +3,12 @@ package replica
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
@@ -32,6 +33,7 @@ type SessionOptions struct {
 	Slots       int              // max.incremental.fetch.session.cache.slots; 0: no sessions
 	EvictionAge time.Duration    // min.incremental.fetch.session.eviction.ms; 0: Kafka's 2 minutes
 	Now         func() time.Time // nil: time.Now
+	Random      io.Reader        // of ids; nil is the host's; never fails
 }
 
 // Sessions remembers what clients fetch, so that they only send what changes. (Kafka class
@@ -58,6 +60,9 @@ type SessionStats struct {
 func NewSessions(o SessionOptions) *Sessions {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = random.Host("fetch sessions")
 	}
 	if o.EvictionAge == 0 {
 		o.EvictionAge = 2 * time.Minute
@@ -140,7 +145,7 @@ func (c *Sessions) add(s *Session) bool {
 		return false
 	}
 	for s.ID == 0 || c.mu.byID[s.ID] != nil {
-		s.ID = rand.Int32()
+		s.ID = int32(random.Uint64(c.o.Random) >> 33)
 	}
 	c.mu.byID[s.ID] = s
 	return true

@@ -4,11 +4,12 @@
 package uuid
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 // UUID is compared by value; the zero value means "none".
@@ -23,17 +24,15 @@ var (
 	Metadata   = UUID{15: 1} // the topic id of __cluster_metadata
 )
 
-// New returns a random version 4 id that is not reserved and whose text does not begin
-// with '-', so that it can be given on a command line.
-func New() UUID { return From(rand.Reader) }
+// New is From with the host's randomness, for tests; brokers are given theirs.
+func New() UUID { return From(random.Host("ids")) }
 
-// From is New with the randomness of a source that never fails. The same bytes give the same id.
+// From returns a random version 4 id that is not reserved and whose text does not begin with '-', so
+// that it can be given on a command line. The source never fails; the same bytes give the same id.
 func From(source io.Reader) UUID {
 	for {
 		var u UUID
-		if _, err := io.ReadFull(source, u[:]); err != nil {
-			panic("BUG: a source of randomness fails: " + err.Error())
-		}
+		random.Fill(source, u[:])
 		u[6] = u[6]&0x0f | 0x40
 		u[8] = u[8]&0x3f | 0x80
 		if !u.IsReserved() && u.String()[0] != '-' {

@@ -2,13 +2,13 @@ package group
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/coordinator"
+	"github.com/gregor-kafka/gregor/internal/random"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/internal/uuid"
@@ -24,8 +24,9 @@ type Options struct {
 	MaxBatch   int              // max.message.bytes of the topic; default 1 MiB
 	Codec      record.Codec     // offsets.topic.compression.codec
 	Now        func() time.Time // default time.Now
-	Random     io.Reader        // of member ids; default crypto/rand; never fails
-	Logger     *slog.Logger     // nil: no log
+	// Random returns the randomness of the member ids of a partition; it never fails. Nil is the host's.
+	Random func(partition int32) io.Reader
+	Logger *slog.Logger // nil: no log
 }
 
 // A Coordinator is this broker's part of the group coordinator. All methods may be called
@@ -41,20 +42,25 @@ func New(o Options) *Coordinator {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Random == nil {
-		o.Random = rand.Reader
+		o.Random = func(int32) io.Reader { return random.Host("members") }
 	}
 	return &Coordinator{
 		partitions: o.Partitions,
 		runtime: coordinator.New(coordinator.Options[*Shard]{
 			Topic:    topic.ConsumerOffsets,
 			Log:      o.Log,
-			New:      func(int32) *Shard { return NewShard(o.Config, func() string { return newID(o.Random) }, o.Logger) },
+			New:      o.newShard,
 			Now:      o.Now,
 			MaxBatch: o.MaxBatch,
 			Codec:    o.Codec,
 			Logger:   o.Logger,
 		}),
 	}
+}
+
+func (o *Options) newShard(partition int32) *Shard {
+	source := o.Random(partition)
+	return NewShard(o.Config, func() string { return newID(source) }, o.Logger)
 }
 
 // newID returns a random UUID in the usual notation, as in the member ids of Kafka.

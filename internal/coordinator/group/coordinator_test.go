@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ func TestCoordinatorDefaults(t *testing.T) {
 // The unique part of a member id comes from the randomness that was given.
 func TestCoordinatorRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newEmpty(t, Options{Random: sevens{}})
+		c := newEmpty(t, Options{Random: func(int32) io.Reader { return sevens{} }})
 		if r := joinFirst(t.Context(), c, "g"); r.Err != nil || !strings.HasPrefix(r.MemberID, "c-77777777-7777-") {
 			t.Errorf("got %+v", r)
 		}
