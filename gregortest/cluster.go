@@ -3,6 +3,7 @@ package gregortest
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -109,6 +110,9 @@ func (n *Node) Start() {
 	o.FS, o.Network, o.Listen = n.disk, n.host, n.addr()
 	for _, option := range n.options {
 		option(&o)
+	}
+	if random := o.Random; random != nil {
+		o.Random = func(purpose string) io.Reader { return random(n.addr() + " " + purpose) }
 	}
 	b, err := gregor.Start(n.tb.Context(), o)
 	if err != nil {

@@ -235,6 +235,34 @@ func TestTwoClusters(t *testing.T) {
 	})
 }
 
+// With a seed a test meets the same ids each time, and none of them twice, also after a start.
+func TestClusterSeed(t *testing.T) {
+	f := func(seed uint64) (ids []string) {
+		synctest.Test(t, func(t *testing.T) {
+			c := gregortest.NewCluster(t, 1, gregortest.Seed(seed))
+			n := c.Node(1)
+			ids = []string{n.Broker().ClusterID()}
+			for _, name := range []string{"a", "b"} {
+				r, err := kadm.NewClient(connectTo(t, c)).CreateTopic(t.Context(), 1, 1, nil, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, r.ID.String())
+				n.Kill()
+				n.Start()
+			}
+		})
+		return ids
+	}
+	first, again, other := f(1), f(1), f(2)
+	if !slices.Equal(first, again) {
+		t.Errorf("got %q, then %q", first, again)
+	}
+	if all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(first, other)))); len(all) != 6 {
+		t.Errorf("ids of two clusters: %q, want six", all)
+	}
+}
+
 func ExampleNewCluster() {
 	test := func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // time is the bubble's: nothing takes any

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor"
+	"github.com/gregor-kafka/gregor/internal/random"
 )
 
 // closeTimeout bounds the stop at the end of a test.
@@ -42,6 +43,13 @@ func Set(keyValue string) Option {
 // DataDir keeps the data in dir instead of a temporary directory, for tests that restart.
 func DataDir(dir string) Option {
 	return func(o *gregor.Options) { o.DataDir = dir }
+}
+
+// Seed makes all that is random in the brokers of a cluster come from a number: a test that does the
+// same again in a bubble of testing/synctest meets the same ids and the same choices.
+func Seed(seed uint64) Option {
+	source := random.NewSeeded(seed)
+	return func(o *gregor.Options) { o.Random = source.Stream }
 }
 
 // NewBroker starts a broker that lives as long as the test. Its warnings go to the test's

@@ -76,7 +76,7 @@ const (
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
 	quiet := func(o *gregor.Options) { o.Logger = slog.New(slog.DiscardHandler) } // there will be complaints
-	s := &schedule{t: t, rng: rand.New(rand.NewPCG(seed, 10)), cluster: gregortest.NewCluster(t, 1, quiet)}
+	s := &schedule{t: t, rng: rand.New(rand.NewPCG(seed, 10)), cluster: gregortest.NewCluster(t, 1, quiet, gregortest.Seed(seed))}
 	s.node = s.cluster.Node(1)
 	s.topics = []*sentTo{{name: "flushed", flushed: true}, {name: "plain"}}
 	createIn(t, s.cluster, "flushed", "flush.messages", "1", "internal.segment.bytes", "2000")
