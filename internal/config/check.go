@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -77,5 +78,5 @@ func (b *Broker) checkStatic() error {
 		return err
 	}
 	_, err := b.Listeners()
-	return err
+	return cmp.Or(err, b.checkVoters())
 }

@@ -17,7 +17,7 @@ var keyLiteral = regexp.MustCompile(`"([a-z][a-z0-9]*(?:\.[a-z0-9]+)*)"`)
 var readHere = []string{
 	"listeners", "advertised.listeners", "listener.security.protocol.map", "controller.listener.names",
 	"node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "cordoned.log.dirs", "gregor.http.listener",
-	"max.connections.per.ip.overrides",
+	"max.connections.per.ip.overrides", "controller.quorum.voters",
 }
 
 // usedKeys finds the keys in the source of the other packages. A topic key brings the

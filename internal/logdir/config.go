@@ -49,6 +49,10 @@ type Config struct {
 	Now    func() time.Time // nil is time.Now
 	Random io.Reader        // of ids, names and pauses; nil is the host's; never fails
 
+	// NewClusterID returns the id of the cluster where no directory and no configuration has one. Nil
+	// makes one of Random.
+	NewClusterID func() (string, error)
+
 	// Judge, if not nil, is asked by Open when all directories are locked and read, before anything
 	// is written. Its error ends Open.
 	Judge func(Evidence) error
@@ -106,6 +110,9 @@ func (c *Config) complete() {
 	}
 	if c.Random == nil {
 		c.Random = random.Host("log directories")
+	}
+	if c.NewClusterID == nil {
+		c.NewClusterID = func() (string, error) { return uuid.From(c.Random).String(), nil }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

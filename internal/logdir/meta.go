@@ -108,8 +108,8 @@ func (m *Manager) readMeta() (identity, error) {
 	if err == nil {
 		err = checkDirectoryIDs(found)
 	}
-	if !id.clusterKnown {
-		id.clusterID = uuid.From(m.cfg.Random).String()
+	if err == nil && !id.clusterKnown {
+		id.clusterID, err = m.cfg.NewClusterID()
 	}
 	return id, err
 }

@@ -10,9 +10,15 @@ import (
 	"github.com/gregor-kafka/gregor/internal/uuid"
 )
 
-// HelloKey is the API key of the request that opens a connection between two voters. No key of Kafka's
-// comes near it, and nobody is told of it by ApiVersions.
-const HelloKey = 26482
+const (
+	// HelloKey is the API key of the request that opens a connection between two voters. No key of Kafka's
+	// comes near it, and nobody is told of it by ApiVersions.
+	HelloKey = 26482
+
+	// ClusterKey is that of the question in which cluster a voter is, by one that is in none yet. It has no
+	// body; the answer is a string.
+	ClusterKey = 26483
+)
 
 // A Hello is the first that a voter says to another: in which cluster it is, who it is, whom it wants,
 // and how it numbers its log. It is the body of a request of Kafka's protocol, so that it goes
@@ -100,35 +106,42 @@ func AppendHelloAnswer(b []byte, refusal error) []byte {
 	return appendString(b, refusal.Error())
 }
 
-// exchange says hello on a new connection. An error of the other side's is a *RefusedError.
+// AppendClusterAnswer appends the answer to the question for the cluster id, "" when there is none yet.
+func AppendClusterAnswer(b []byte, clusterID string) []byte { return appendString(b, clusterID) }
+
+// exchange says hello on a new connection. A refusal of the other side's is a *RefusedError.
 func exchange(nc net.Conn, h Hello) error {
+	refusal, err := roundTrip(nc, HelloKey, h.appendTo(nil))
+	if err == nil && refusal != "" {
+		err = &RefusedError{By: h.To, Reason: refusal}
+	}
+	return err
+}
+
+// roundTrip sends the first request on a connection and returns its answer, a string.
+func roundTrip(nc net.Conn, key uint16, body []byte) (answer string, err error) {
 	const correlation, client = 1, "gregor-voter"
 	b := make([]byte, 4, 256)
-	b = binary.BigEndian.AppendUint16(b, HelloKey)
+	b = binary.BigEndian.AppendUint16(b, key)
 	b = binary.BigEndian.AppendUint16(b, 0) // version
 	b = binary.BigEndian.AppendUint32(b, correlation)
 	b = appendString(b, client)
-	b = h.appendTo(b)
+	b = append(b, body...)
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	if _, err := nc.Write(b); err != nil {
-		return err
+		return "", err
 	}
-	var head [4 + 4 + 2]byte // size, correlation, length of the refusal
+	var head [4 + 4 + 2]byte // size, correlation, length of the string
 	if _, err := io.ReadFull(nc, head[:]); err != nil {
-		return err
+		return "", err
 	}
 	size, n := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint16(head[8:])
 	if size != 6+uint32(n) || n > helloMax || binary.BigEndian.Uint32(head[4:]) != correlation {
-		return fmt.Errorf("%s answers a hello with something else", nc.RemoteAddr())
+		return "", fmt.Errorf("%s answers a voter with something else", nc.RemoteAddr())
 	}
-	if n == 0 {
-		return nil
-	}
-	refusal := make([]byte, n)
-	if _, err := io.ReadFull(nc, refusal); err != nil {
-		return err
-	}
-	return &RefusedError{By: h.To, Reason: string(refusal)}
+	text := make([]byte, n)
+	_, err = io.ReadFull(nc, text)
+	return string(text), err
 }
 
 // A RefusedError is a voter's refusal to talk to this one.

@@ -332,9 +332,9 @@ func TestExchange(t *testing.T) {
 	f([]byte{0, 0, 0, 6, 0, 0, 0, 1, 0, 0}, "")
 	f([]byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 2, 'n', 'o'}, "refuses: no")
 	f([]byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 2, 'n'}, "unexpected EOF")
-	f([]byte{0, 0, 0, 6, 0, 0, 0, 2, 0, 0}, "something else")
-	f([]byte{0, 0, 0, 7, 0, 0, 0, 1, 0, 0}, "something else")
-	f([]byte{0, 0, 0xff, 6, 0, 0, 0, 1, 0xff, 0}, "something else")
-	f([]byte("HTTP/1.1 400 Bad Request"), "something else")
+	f([]byte{0, 0, 0, 6, 0, 0, 0, 2, 0, 0}, "with something else")
+	f([]byte{0, 0, 0, 7, 0, 0, 0, 1, 0, 0}, "with something else")
+	f([]byte{0, 0, 0xff, 6, 0, 0, 0, 1, 0xff, 0}, "with something else")
+	f([]byte("HTTP/1.1 400 Bad Request"), "with something else")
 	f(nil, "EOF")
 }
