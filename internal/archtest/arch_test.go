@@ -13,7 +13,7 @@ const module = "github.com/gregor-kafka/gregor"
 // layers only, never one beside or above it. What lies in a directory below a listed
 // package (vfs/vfstest, coordinator/group) belongs to its layer and may import it.
 var order = [][]string{
-	{"internal/random", "internal/crc32c", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/archtest"},
+	{"internal/random", "internal/crc32c", "internal/topic", "internal/human", "internal/properties", "vfs", "internal/purgatory", "internal/throttle", "internal/metrics", "internal/memnet", "internal/peer", "internal/archtest"},
 	{"internal/uuid"},
 	{"internal/golden", "internal/cputime"}, // only tests import them
 	{"internal/record", "internal/checkpoint", "internal/config", "internal/client"},
@@ -76,7 +76,7 @@ var knowsCodes = []string{"internal/api", "internal/client", "internal/faultdir"
 
 // speaksKafka lists the packages that know the protocol's structs.
 var speaksKafka = []string{
-	"internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
+	"internal/peer", "internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
 	"internal/client", "internal/faultdir", ".", "gregortest", "cmd", "conformance", "bench",
 }
 
