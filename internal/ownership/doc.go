@@ -15,7 +15,8 @@
 // # Rules
 //
 //   - A broker decides alone only where nobody else has decided: one other voter, or another leader,
-//     and the start is refused.
+//     and the start is refused. It votes beside others where all that has decided names the same
+//     voters as the configuration; then the partitions are judged when it has what they committed.
 //   - Only what holds after every crash proves that something is missing. A torn tail above all
 //     proofs is what a crash leaves.
 //   - The image's silence proves nothing. A partition is put aside when the metadata says why: its

@@ -19,6 +19,11 @@ type Evidence struct {
 	QuorumVoters     []string // controller.quorum.voters, id@host:port
 	BootstrapServers []string // controller.quorum.bootstrap.servers
 
+	// Several: this node is to vote beside the others that QuorumVoters names.
+	Several bool
+	// Partial: the other voters may have committed what is not in Image. Partitions are judged when it is.
+	Partial bool
+
 	Logs     logdir.Evidence
 	Metadata quorum.Evidence
 	Image    *metadata.Image // what the metadata log adds up to
@@ -86,6 +91,9 @@ func Judge(e Evidence, may Permissions) Verdict {
 		v.Warnings = append(v.Warnings, e.OtherMetadata[0]+" is a metadata log too, and not used; the one in use is "+e.Metadata.Dir)
 	}
 	v.partitions = newPartitions(&e, may.PutAside)
+	if e.Partial {
+		return v
+	}
 	count := v.partitions.count(&e)
 	refuse(may.AcceptLoss || may.PutAside, &v.AcceptLoss, count.unknownRefusals(&e))
 	refuse(may.PutAside, new(bool), count.strayRefusals())

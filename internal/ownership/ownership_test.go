@@ -128,6 +128,24 @@ func TestJudge(t *testing.T) {
 	f("three controllers", config("broker controller", "", "a:9093 b:9093 c:9093"), takeOverFlag, "the quorum has several controllers")
 	f("broker only", config("broker", "", "c:9093"), takeOverFlag, "process.roles=broker", "c:9093")
 
+	several := func(claimed ...int32) func(*Evidence) {
+		return func(e *Evidence) {
+			config("broker controller", "1@a:9093 2@b:9093 3@c:9093", "")(e)
+			e.Several, e.Metadata.Claims = true, []quorum.Claim{{Path: "d/q", Says: "epoch 5", Voters: claimed, Leader: 2}}
+		}
+	}
+	f("one of three, new", several(), "")
+	f("one of three", several(3, 1, 2), "")
+	f("was alone", several(1), takeOverFlag, "d/q: epoch 5: the voters are 1, but controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093")
+	f("one of other three", several(1, 2, 4), takeOverFlag, "the voters are 1, 2, 4")
+	f("partitions wait for the metadata of the others", func(e *Evidence) {
+		several(1, 2, 3)(e)
+		e.Partial = true
+		for i := range 20 {
+			e.Logs.Dirs[0].Partitions = append(e.Logs.Dirs[0].Partitions, at(fmt.Sprintf("unknown%d-0", i), strangeID))
+		}
+	}, "")
+
 	proof := quorum.Proof{Path: "d/0401.snapshot", Says: "written when the log ended at offset 401", End: 401}
 	f("cut", func(e *Evidence) { e.Metadata.Proofs = []quorum.Proof{{Path: "x", End: 11}, proof} }, acceptLossFlag, "ends at offset 10 but d/0401.snapshot: written")
 	f("torn below a proof", func(e *Evidence) { e.Metadata.Proofs, e.Metadata.Torn = []quorum.Proof{proof}, 77 }, acceptLossFlag, "77 bytes before the end of its file")

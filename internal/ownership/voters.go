@@ -11,6 +11,9 @@ import (
 
 // voterRefusals say who else decides in the cluster.
 func voterRefusals(e *Evidence) []error {
+	if e.Several {
+		return differentVoters(e)
+	}
 	refusals := configRefusals(e)
 	for _, c := range e.Metadata.Claims {
 		if why := refuseClaim(c, e.Logs.NodeID); why != "" {
@@ -20,6 +23,24 @@ func voterRefusals(e *Evidence) []error {
 	if len(refusals) > 0 {
 		refusals[0] = fmt.Errorf("%w; gregor would decide alone from then on, and fork the cluster. Start the node with Kafka, or, if the others are gone for good, with %s",
 			refusals[0], takeOverFlag)
+	}
+	return refusals
+}
+
+// differentVoters are the claims that others vote than the configuration file says. Those who have the log
+// could decide without the new ones, and the new ones without the log.
+func differentVoters(e *Evidence) (refusals []error) {
+	var configured []int32
+	for _, voter := range e.QuorumVoters {
+		configured = append(configured, voterID(voter))
+	}
+	slices.Sort(configured)
+	for _, c := range e.Metadata.Claims {
+		if c.Voters != nil && !slices.Equal(slices.Sorted(slices.Values(c.Voters)), configured) {
+			refusals = append(refusals, fmt.Errorf("%w: %s: %s: the voters are %s, but controller.quorum.voters=%s; the file must name those who have the log. "+
+				"If the others of them are gone for good, this node can decide alone from now on with %s",
+				ErrRefused, c.Path, c.Says, ids(c.Voters), strings.Join(e.QuorumVoters, ","), takeOverFlag))
+		}
 	}
 	return refusals
 }
