@@ -16,9 +16,9 @@ type Conn struct {
 	closed        atomic.Bool
 }
 
-// newPair returns the two ends of a connection.
-func newPair(dialer, listener net.Addr) (near, far *Conn) {
-	there, back := newStream(), newStream()
+// newPair returns the two ends of a connection; there and back are the links between them.
+func newPair(dialer, listener net.Addr, toListener, toDialer *Link) (near, far *Conn) {
+	there, back := newStream(toListener), newStream(toDialer)
 	return &Conn{local: dialer, remote: listener, in: back, out: there},
 		&Conn{local: listener, remote: dialer, in: there, out: back}
 }
@@ -47,8 +47,12 @@ func (c *Conn) Close() error {
 		return c.explain("close", net.ErrClosed)
 	}
 	c.host.forget(c)
-	c.out.finish(net.ErrClosed)
+	c.out.endWrites(net.ErrClosed)
 	c.in.abandon()
+	c.out.send(func() {
+		c.out.finish()
+		c.in.endWrites(syscall.EPIPE)
+	})
 	return nil
 }
 
@@ -57,15 +61,21 @@ func (c *Conn) CloseWrite() error {
 	if c.closed.Load() {
 		return c.explain("close", net.ErrClosed)
 	}
-	c.out.finish(syscall.EPIPE)
+	c.out.endWrites(syscall.EPIPE)
+	c.out.send(c.out.finish)
 	return nil
 }
 
-// reset ends both directions for both ends, and nothing that was sent is read any more.
+// reset ends both directions: for this end at once, for the other one as soon as it hears of it. Nothing
+// that was sent is read any more.
 func (c *Conn) reset() {
 	c.host.forget(c)
-	c.in.fail(syscall.ECONNRESET)
-	c.out.fail(syscall.ECONNRESET)
+	c.in.failReads()
+	c.out.endWrites(syscall.ECONNRESET)
+	c.out.send(func() {
+		c.out.failReads()
+		c.in.endWrites(syscall.ECONNRESET)
+	})
 }
 
 // SetDeadline implements net.Conn.

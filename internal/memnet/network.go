@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A Network is the hosts that reach each other. The zero value has none. All methods of it, its
@@ -25,6 +26,9 @@ var firstAddress = netip.AddrFrom4([4]byte{10, 0, 0, 1})
 // firstPort is where the ports begin that a host picks itself.
 const firstPort = 49152
 
+// connectTimeout is how long a connection is tried, by Linux' defaults (tcp_syn_retries).
+const connectTimeout = 127 * time.Second
+
 // A Host has a name and an address, under which others reach its listeners.
 type Host struct {
 	network *Network
@@ -35,6 +39,7 @@ type Host struct {
 	listeners map[uint16]*listener
 	conns     map[*Conn]struct{} // the ends that are this host's
 	next      uint16             // the port to pick next
+	links     map[*Host]*Link    // that lead away from here, as far as somebody has asked
 }
 
 // AddHost adds a host. Names must differ.
@@ -48,7 +53,7 @@ func (n *Network) AddHost(name string) *Host {
 	if len(n.hosts) > 0 {
 		addr = n.hosts[len(n.hosts)-1].addr.Next()
 	}
-	h := &Host{network: n, name: name, addr: addr, listeners: map[uint16]*listener{}, conns: map[*Conn]struct{}{}, next: firstPort}
+	h := &Host{network: n, name: name, addr: addr, listeners: map[uint16]*listener{}, conns: map[*Conn]struct{}{}, next: firstPort, links: map[*Host]*Link{}}
 	n.hosts = append(n.hosts, h)
 	return h
 }
@@ -151,10 +156,53 @@ func (h *Host) dial(ctx context.Context, address string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	near, far, l, err := h.connect(host, port)
+	peer, err := h.find(host)
 	if err != nil {
 		return nil, err
 	}
+	tries, cancel := context.WithTimeoutCause(ctx, connectTimeout, os.NewSyscallError("connect", syscall.ETIMEDOUT))
+	defer cancel()
+	there, back := h.linksWith(peer)
+	if there.cross(tries) != nil {
+		return nil, context.Cause(tries)
+	}
+	c, err := h.connect(tries, peer, port, there, back)
+	if back.cross(tries) != nil { // whatever came out of it, nobody hears
+		if c != nil {
+			c.reset()
+		}
+		return nil, context.Cause(tries)
+	}
+	return c, err
+}
+
+// find returns the host of a name or an address, as this one knows it.
+func (h *Host) find(host string) (*Host, error) {
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
+	if h.isOwn(host) {
+		return h, nil
+	}
+	if peer := h.network.findLocked(host); peer != nil {
+		return peer, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// linksWith returns the links to a host and back.
+func (h *Host) linksWith(peer *Host) (there, back *Link) {
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
+	return h.linkLocked(peer), peer.linkLocked(h)
+}
+
+// connect connects to who listens at a port of another host, and waits while its queue is full.
+func (h *Host) connect(ctx context.Context, peer *Host, port uint16, there, back *Link) (*Conn, error) {
+	near, far, l := h.pair(peer, port, there, back)
+	if l == nil {
+		return nil, os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	}
+	var err error
 	select {
 	case l.waiting <- far:
 		if l.isOpen() { // else nobody may ever take it
@@ -164,30 +212,23 @@ func (h *Host) dial(ctx context.Context, address string) (*Conn, error) {
 	case <-l.closed:
 		err = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	near.reset()
 	return nil, err
 }
 
-// connect makes the two ends of a connection to who listens there.
-func (h *Host) connect(host string, port uint16) (near, far *Conn, l *listener, err error) {
+// pair makes the two ends of a connection to who listens at a port; no listener is nil.
+func (h *Host) pair(peer *Host, port uint16, there, back *Link) (near, far *Conn, l *listener) {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
-	peer := h.network.findLocked(host)
-	if h.isOwn(host) {
-		peer = h
-	}
-	if peer == nil {
-		return nil, nil, nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-	}
 	if l = peer.listeners[port]; l == nil {
-		return nil, nil, nil, os.NewSyscallError("connect", syscall.ECONNREFUSED)
+		return nil, nil, nil
 	}
-	near, far = newPair(h.address(h.pickLocked()), peer.address(port))
+	near, far = newPair(h.address(h.pickLocked()), peer.address(port), there, back)
 	near.host, far.host = h, peer
 	h.conns[near], peer.conns[far] = struct{}{}, struct{}{}
-	return near, far, l, nil
+	return near, far, l
 }
 
 func (h *Host) address(port uint16) net.Addr {
@@ -202,7 +243,7 @@ func (h *Host) forget(c *Conn) {
 }
 
 // Kill ends what a process on this host had open: nobody listens, and both ends of all connections
-// fail. The next process may listen again.
+// fail, the other one when it hears of it. The next process may listen again.
 func (h *Host) Kill() {
 	h.network.mu.Lock()
 	listeners, conns := h.listeners, h.conns

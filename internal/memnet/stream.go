@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"os"
@@ -14,14 +15,28 @@ const windowSize = 256 << 10
 
 // A stream is one direction of a connection.
 type stream struct {
+	link *Link // nil: the ends are on one host
+
 	mu      sync.Mutex
 	changed sync.Cond // with mu, of anything below
 
-	buf        []byte // what was written and not read
+	// flight is what was sent and has not arrived, in order; flying counts its bytes.
+	flight  []packet
+	flying  int
+	arrival *time.Timer // of the first of flight
+
+	buf        []byte // what has arrived and was not read
 	readError  error  // nil: reads go on. io.EOF only when buf is read
 	writeError error  // nil: writes go on
 
 	reading, writing deadline
+}
+
+// A packet is what is sent at once: bytes, or news for the other end.
+type packet struct {
+	data []byte
+	news func() // is called without locks when it arrives; nil: data
+	due  time.Time
 }
 
 // A deadline is when reading or writing fails.
@@ -39,8 +54,8 @@ func (d *deadline) stop() {
 	}
 }
 
-func newStream() *stream {
-	s := &stream{}
+func newStream(l *Link) *stream {
+	s := &stream{link: l}
 	s.changed.L = &s.mu
 	return s
 }
@@ -82,24 +97,94 @@ func (s *stream) write(p []byte) (n int, err error) {
 		case n == len(p):
 			return n, nil
 		}
-		if room := windowSize - len(s.buf); room > 0 {
+		if room := windowSize - len(s.buf) - s.flying; room > 0 {
 			piece := p[n:min(len(p), n+room)]
-			s.buf = append(s.buf, piece...)
+			s.sendLocked(piece)
 			n += len(piece)
-			s.changed.Broadcast()
 			continue
 		}
 		s.changed.Wait()
 	}
 }
 
-// finish ends the writing: reads reach an end, further writes fail.
-func (s *stream) finish(why error) {
+// sendLocked sends bytes, which stay the caller's.
+func (s *stream) sendLocked(data []byte) {
+	wait := s.link.draw()
+	if len(s.flight) == 0 && wait == 0 && !s.link.isCut(s) {
+		s.arriveLocked(data)
+		return
+	}
+	s.queueLocked(packet{data: bytes.Clone(data)}, wait)
+	if news := s.advanceLocked(); len(news) > 0 {
+		panic("BUG: bytes are sent behind the news that none will be")
+	}
+}
+
+// send sends news.
+func (s *stream) send(news func()) {
+	s.mu.Lock()
+	s.queueLocked(packet{news: news}, s.link.draw())
+	s.mu.Unlock()
+	s.deliver()
+}
+
+// queueLocked adds what arrives after a time, and after all that was sent before.
+func (s *stream) queueLocked(p packet, wait time.Duration) {
+	if wait > 0 {
+		p.due = time.Now().Add(wait)
+	}
+	if last := len(s.flight) - 1; last >= 0 && s.flight[last].due.After(p.due) {
+		p.due = s.flight[last].due
+	}
+	s.flight = append(s.flight, p)
+	s.flying += len(p.data)
+}
+
+// deliver lets arrive what is due.
+func (s *stream) deliver() {
+	s.mu.Lock()
+	news := s.advanceLocked()
+	s.mu.Unlock()
+	for _, f := range news {
+		f()
+	}
+}
+
+// advanceLocked takes what is due out of flight and returns the news in it. For the rest it comes again: when
+// it is due, or the link is healed.
+func (s *stream) advanceLocked() (news []func()) {
+	for len(s.flight) > 0 && !s.link.isCut(s) {
+		p := s.flight[0]
+		if wait := time.Until(p.due); wait > 0 {
+			if s.arrival != nil {
+				s.arrival.Stop()
+			}
+			s.arrival = time.AfterFunc(wait, s.deliver)
+			break
+		}
+		s.flight = s.flight[1:]
+		s.flying -= len(p.data)
+		if p.news != nil {
+			news = append(news, p.news)
+		} else {
+			s.arriveLocked(p.data)
+		}
+	}
+	return news
+}
+
+// arriveLocked gives bytes to who reads, if somebody still does.
+func (s *stream) arriveLocked(data []byte) {
+	if s.readError == nil {
+		s.buf = append(s.buf, data...)
+	}
+	s.changed.Broadcast()
+}
+
+// endWrites ends the writing.
+func (s *stream) endWrites(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.readError == nil {
-		s.readError = io.EOF
-	}
 	if s.writeError == nil || why == net.ErrClosed {
 		s.writeError = why
 	}
@@ -107,30 +192,33 @@ func (s *stream) finish(why error) {
 	s.changed.Broadcast()
 }
 
-// abandon ends the reading: what is there is lost, and writes fail.
+// finish lets reads reach an end, behind what has arrived.
+func (s *stream) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readError == nil {
+		s.readError = io.EOF
+	}
+	s.changed.Broadcast()
+}
+
+// abandon ends the reading: what has arrived is lost, and so is what will.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf, s.readError = nil, net.ErrClosed
-	if s.writeError == nil {
-		s.writeError = syscall.EPIPE
-	}
 	s.reading.stop()
 	s.changed.Broadcast()
 }
 
-// fail ends both, unless they have ended.
-func (s *stream) fail(why error) {
+// failReads ends the reading, unless it has ended, because the connection was reset.
+func (s *stream) failReads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readError == nil || s.readError == io.EOF {
-		s.buf, s.readError = nil, why
-	}
-	if s.writeError == nil {
-		s.writeError = why
+		s.buf, s.readError = nil, syscall.ECONNRESET
 	}
 	s.reading.stop()
-	s.writing.stop()
 	s.changed.Broadcast()
 }
 
