@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gregor-kafka/gregor"
 	"github.com/gregor-kafka/gregor/internal/memnet"
@@ -29,7 +30,7 @@ type Cluster struct {
 func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
 	tb.Helper()
 	if n != 1 {
-		tb.Fatalf("gregortest.NewCluster: %d brokers: gregor cannot run a cluster of several brokers yet", n)
+		tb.Fatalf("gregortest.NewCluster: %d brokers: there are clusters of one broker only, so far", n)
 	}
 	c := &Cluster{}
 	c.clients = c.network.AddHost("clients")
@@ -60,6 +61,40 @@ func (c *Cluster) Addrs() []string {
 func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.clients.Dial(ctx, network, address)
 }
+
+// Clients stands for all that dials with Cluster.Dial, where nodes are named by their ids.
+const Clients = 0
+
+// host is the name of a node's machine, or of the clients'.
+func (c *Cluster) host(id int) string {
+	h := c.clients
+	if id != Clients {
+		h = c.Node(id).host
+	}
+	name, _ := h.Name()
+	return name
+}
+
+// Partition cuts nodes off from all other nodes and from clients, in both directions, until Heal. What is
+// sent meanwhile arrives then, if its connection is still open.
+func (c *Cluster) Partition(ids ...int) {
+	var names []string
+	for _, id := range ids {
+		names = append(names, c.host(id))
+	}
+	c.network.Partition(names...)
+}
+
+// Cut lets nothing get from one node to another until Heal; the other direction goes on.
+func (c *Cluster) Cut(from, to int) { c.network.Link(c.host(from), c.host(to)).Cut() }
+
+// Delay lets what one node sends another arrive as much later as delay returns, in order; nil is at once.
+func (c *Cluster) Delay(from, to int, delay func() time.Duration) {
+	c.network.Link(c.host(from), c.host(to)).SetDelay(delay)
+}
+
+// Heal undoes Partition and Cut.
+func (c *Cluster) Heal() { c.network.Heal() }
 
 // A Node is a broker of a Cluster with its machine. Its methods are for one goroutine at a time.
 type Node struct {

@@ -2,8 +2,12 @@ package gregortest_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -152,6 +156,70 @@ func TestClusterNode(t *testing.T) {
 		wantContent(t, c, "flushed", "a", "c")
 		wantContent(t, c, "written", "b")
 	})
+}
+
+// Whoever is cut off knows nothing of the broker, and goes on when it is back.
+func TestClusterPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1)
+		createIn(t, c, "t")
+		client := connectTo(t, c, kgo.DefaultProduceTopic("t"))
+		send := func(value string) error { return client.ProduceSync(t.Context(), kgo.StringRecord(value)).FirstErr() }
+		if err := send("before"); err != nil {
+			t.Fatal(err)
+		}
+		for name, cut := range map[string]func(){
+			"partition": func() { c.Partition(1) },
+			"requests":  func() { c.Cut(gregortest.Clients, 1) },
+			"answers":   func() { c.Cut(1, gregortest.Clients) },
+		} {
+			cut()
+			time.AfterFunc(time.Minute, c.Heal)
+			began := time.Now()
+			if err := send(name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took < time.Minute {
+				t.Errorf("%s: produced after %v, want a minute at least", name, took)
+			}
+		}
+		c.Delay(gregortest.Clients, 1, func() time.Duration { return time.Second })
+		began := time.Now()
+		if err := send("late"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("produced after %v over a slow link", took)
+		}
+		c.Delay(gregortest.Clients, 1, nil)
+		if got := contentOf(t, c, "t"); len(got) != 5 {
+			t.Errorf("the topic has %q, want each record once", got)
+		}
+	})
+}
+
+// A refusal is a testing.TB that notes why a test ends.
+type refusal struct {
+	testing.TB
+	why string
+}
+
+func (r *refusal) Fatalf(format string, args ...any) {
+	r.why = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// A cluster of several brokers is refused by its name, not half made.
+func TestClusterOfSeveral(t *testing.T) {
+	for _, n := range []int{-1, 0, 2, 3} {
+		r := &refusal{TB: t}
+		var wait sync.WaitGroup
+		wait.Go(func() { gregortest.NewCluster(r, n) })
+		wait.Wait()
+		if want := fmt.Sprintf("gregortest.NewCluster: %d brokers", n); !strings.HasPrefix(r.why, want) {
+			t.Errorf("%d brokers: %q, want %q", n, r.why, want)
+		}
+	}
 }
 
 // A broker that does not run can be reached by nobody.
