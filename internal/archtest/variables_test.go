@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"path"
 	"slices"
 	"testing"
 )
@@ -23,37 +22,29 @@ var shared = map[string]string{
 	"internal/record.gzipWriters":    freeMemory,
 	"internal/record.lz4Compressors": freeMemory,
 	"internal/record.scratches":      freeMemory,
-	"internal/record.zstdDecoders":   freeMemory + "; has channels, so that it stays in the bubble that used it first (see gregortest)",
-	"internal/record.zstdEncoders":   "keeps nothing between calls; has channels, as zstdDecoders",
+	"internal/record.zstdDecoders":   freeMemory + "; " + hasChannels,
+	"internal/record.zstdEncoders":   "keeps nothing between calls, and compresses as much at once as there are processors; " + hasChannels,
 	"internal/segment.blocks":        freeMemory,
 	"internal/segment.chunks":        freeMemory,
 	"vfs.direntBuffers":              freeMemory,
 	"internal/commitlog.noFacts":     neverChanged,
 	"internal/commitlog.noPosition":  neverChanged,
-	"internal/web.families":          "is filled while the program's variables are made",
+	"internal/web.families":          "is filled while the program's variables are made, for the test that writes doc/metrics.md",
 	"internal/segment.defaultCaches": "for programs that read segments without a broker; brokers have their own",
 	"vfs.locked":                     "the kernel keeps fcntl locks by process",
 }
 
 const (
 	freeMemory   = "free memory of a sync.Pool: nobody sees who used it before"
+	hasChannels  = "has channels of the library, and stays in the bubble that used it first (see gregortest)"
 	neverChanged = "is compared with, its type can change and it does not"
 )
 
 // TestNothingIsShared holds every variable of a package against shared: it changes when something outside of
 // init is assigned to it or to a part of it, or when its type has a lock or an atomic.
 func TestNothingIsShared(t *testing.T) {
-	c := newChecker("../..")
-	imports, err := moduleImports("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := checkModule(t)
 	changing := map[string]token.Position{}
-	for _, i := range imports {
-		if _, err := c.Import(path.Join(module, i.pkg)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, p := range c.packages {
 		maps.Copy(changing, c.changing(p))
 	}

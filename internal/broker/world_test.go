@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,8 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/gregor-kafka/gregor/internal/config"
+	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/memnet"
 	"github.com/gregor-kafka/gregor/internal/random"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/uuid"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -125,6 +128,45 @@ func wantOwnStop(t *testing.T, a, b *memWorld) {
 	if err := client.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr(); err != nil {
 		t.Errorf("a broker beside one that has stopped: %v", err)
 	}
+}
+
+// What old clients of one broker wait for, converted, is no other broker's memory.
+func TestTwoBrokersConvertAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startInMemory(t, nil), startInMemory(t, nil)
+		req := fetchRequest("old", 0, 10<<20)
+		ask := func(w *memWorld) *wireClient {
+			t.Helper()
+			c, err := w.clients.Dial(t.Context(), "tcp", w.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			client := &wireClient{t: t, c: c}
+			createTopic(t, kadm.NewClient(w.client(t)), "old")
+			for range 20 { // more than a connection takes whose client reads nothing
+				client.mustProduce("old", logtest.Values(t, record.BuilderOptions{}, strings.Repeat("x", 100_000)))
+			}
+			client.write(client.frame(3, req))
+			return client
+		}
+		ask(a)
+		synctest.Wait()
+		if used, _ := a.api.ConversionBytes(); used == 0 {
+			t.Fatal("a conversion that its client does not take holds no memory")
+		}
+		if used, most := b.api.ConversionBytes(); used != 0 || most == 0 {
+			t.Errorf("%d bytes of %d are used in a broker that converts nothing", used, most)
+		}
+		client := ask(b)
+		answer, err := client.read(client.correlation, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := values(t, answer.(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches); len(got) != 20 {
+			t.Errorf("an old client got %d records beside a broker whose conversions stand still, want 20", len(got))
+		}
+	})
 }
 
 // With the same randomness a broker is the same: its cluster, its directory, its topics, its members. What
