@@ -3,7 +3,6 @@ package archtest
 import (
 	"go/ast"
 	"go/types"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -48,17 +47,8 @@ const (
 
 // TestRandomnessIsGiven: two runs of a broker with the same seed decide the same.
 func TestRandomnessIsGiven(t *testing.T) {
-	c := newChecker("../..")
-	imports, err := moduleImports("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := checkModule(t)
 	found := map[string]bool{}
-	for _, i := range imports {
-		if _, err := c.Import(path.Join(module, i.pkg)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, p := range c.packages {
 		for _, d := range c.draws(p) {
 			if drawsFromProcess[d.by] == "" {

@@ -21,7 +21,7 @@ const lookupTimeout = 5 * time.Second
 // that has found the address of a host, the host has the one of before.
 type connectionLimiter struct {
 	limit       func(wire.ConnectionLimits)
-	lookup      func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	lookupNetIP func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	descriptors int
 	logger      *slog.Logger
 
@@ -39,7 +39,7 @@ type connectionLimiter struct {
 // startLimiter puts the limits in force. Here, before anybody is served, names are waited for.
 func (b *Broker) startLimiter(server *wire.Server) {
 	l := &connectionLimiter{
-		limit: server.Limit, lookup: b.world.Network.LookupNetIP, descriptors: b.descriptors.connections, logger: b.logger,
+		limit: server.Limit, lookupNetIP: b.world.Network.LookupNetIP, descriptors: b.descriptors.connections, logger: b.logger,
 		wake: make(chan struct{}, 1),
 	}
 	b.limiter.Store(l) // from here on it is told of changes
@@ -96,7 +96,7 @@ func (l *connectionLimiter) resolve(ctx context.Context) {
 		if _, err := netip.ParseAddr(host); err == nil {
 			continue
 		}
-		addrs, err := l.lookup(ctx, "ip", host)
+		addrs, err := l.lookupNetIP(ctx, "ip", host)
 		if err != nil {
 			l.logger.Warn("max.connections.per.ip.overrides: a host is left out", "host", host, "err", err)
 		}

@@ -49,7 +49,7 @@ func TestLimitsWaitForNobody(t *testing.T) {
 		resolver := &slowResolver{answers: make(chan netip.Addr)}
 		var inForce atomic.Pointer[wire.ConnectionLimits]
 		l := &connectionLimiter{
-			limit: func(now wire.ConnectionLimits) { inForce.Store(&now) }, lookup: resolver.lookup,
+			limit: func(now wire.ConnectionLimits) { inForce.Store(&now) }, lookupNetIP: resolver.lookup,
 			logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
