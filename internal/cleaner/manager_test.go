@@ -12,6 +12,7 @@ import (
 
 	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/commitlog"
+	"github.com/gregor-kafka/gregor/internal/compaction"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
@@ -203,6 +204,59 @@ func TestReconfigure(t *testing.T) {
 			t.Errorf("%d keys, stats %+v", keyCount(t, l), got)
 		}
 	})
+}
+
+// Settings that change before the start or behind the end start nothing.
+func TestReconfigureWhileNothingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		l := s.add("/a", orders0, compacted())
+		s.fill(l, 10, 10)
+		c := testManagerConfig()
+		c.Threads = 2
+		m := NewManager(ManagerOptions{FS: s.fs, Config: testManagerConfig()})
+		m.Reconfigure(c)
+		synctest.Wait()
+		if got := m.Stats(); len(got.Threads) != 0 || keyCount(t, l) != 100 {
+			t.Errorf("before the start: %d keys, stats %+v", keyCount(t, l), got)
+		}
+		m.Start(s)
+		m.Close()
+		s.fill(l, 10, 10)
+		before := keyCount(t, l)
+		m.Reconfigure(testManagerConfig())
+		time.Sleep(time.Hour)
+		if got := keyCount(t, l); got != before {
+			t.Errorf("behind the end: %d keys, want %d", got, before)
+		}
+	})
+}
+
+// A log that went, or whose place another one has, is not taken for a cleaning, and keeps no state of one.
+func TestCleaningOfALogThatWent(t *testing.T) {
+	s := newShelf(t)
+	l := s.add("/a", orders0, compacted())
+	other := s.add("/a", partition("other"), compacted())
+	m := s.start(withoutThreads())
+	f := func(there *commitlog.Log, want bool) {
+		t.Helper()
+		s.remove(orders0)
+		if there != nil {
+			s.logs[orders0] = placed{there, "/a"}
+		}
+		c := m.newCleaning(t.Context(), l, "/a", compaction.Plan{})
+		defer c.cancel()
+		got := m.begin(c)
+		if got {
+			m.states.end(orders0, &c.task)
+		}
+		if got != want || m.states.name(orders0) != "idle" {
+			t.Errorf("got %v, want %v; state %s", got, want, m.states.name(orders0))
+		}
+	}
+	f(l, true)
+	f(other, false)
+	f(nil, false)
 }
 
 func TestCloseAbortsCleaning(t *testing.T) {

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -124,6 +125,45 @@ func TestCleanInRounds(t *testing.T) {
 	}
 }
 
+// A full map ends the round, also if segments behind have keys that are in it.
+func TestCleanInRoundsOverSegments(t *testing.T) {
+	g := newLedger(t)
+	g.options.MapBytes = 4 * slotSize
+	g.put(kind{}, "a=1", "b=1", "c=1", "d=1", "e=1")
+	g.roll()
+	g.put(kind{}, "a=2", "b=2")
+	g.roll()
+	if r := g.clean(); r.EndOffset != 3 || r.MapEntries != 3 {
+		t.Errorf("the map ends at %d with %d keys", r.EndOffset, r.MapEntries)
+	}
+	g.wantRecords("0:a=1 1:b=1 2:c=1 3:d=1 4:e=1 5:a=2 6:b=2")
+}
+
+// A plan is refused if its end is no segment's, not decided, or not behind its beginning.
+func TestCleanRefusesPlans(t *testing.T) {
+	f := func(dirty, uncleanable int64, want error) {
+		t.Helper()
+		g := newLedger(t)
+		g.put(kind{}, "a=1", "a=2") // 0
+		g.roll()
+		g.put(kind{}, "a=3", "a=4") // 2
+		g.roll()
+		g.put(kind{producer: 1, txn: true}, "b=1") // 4
+		g.roll()
+		g.put(kind{}, "c=1") // 5
+		if _, err := New(g.options).Clean(t.Context(), g.log, Plan{FirstDirty: dirty, FirstUncleanable: uncleanable}); !errors.Is(err, want) {
+			t.Errorf("[%d,%d): got %v, want %v", dirty, uncleanable, err, want)
+		}
+	}
+	f(0, 2, nil)
+	f(0, 4, nil)
+	f(3, 4, nil)
+	f(0, 3, commitlog.ErrSegmentsChanged)
+	f(0, 5, commitlog.ErrSegmentsChanged)
+	f(2, 2, commitlog.ErrSegmentsChanged)
+	f(4, 2, commitlog.ErrSegmentsChanged)
+}
+
 // Which record of a key survives is for the topic to say (KIP-280).
 func TestCleanStrategies(t *testing.T) {
 	f := func(strategy commitlog.CompactionStrategy, want string) {
@@ -142,4 +182,33 @@ func TestCleanStrategies(t *testing.T) {
 	f(commitlog.CompactByOffset, "2:a=2 3:c=1 4:b=2 6:d=2")
 	f(commitlog.CompactByTimestamp, "1:b=1 2:a=2 3:c=1 5:d=1")
 	f(commitlog.CompactByHeader, "0:a=1 1:b=1 3:c=1 6:d=2")
+}
+
+// The time of the log decides where the log has the time of its appends.
+func TestCleanByAppendTime(t *testing.T) {
+	g := newLedger(t, func(c *commitlog.Config) {
+		c.CompactionStrategy, c.TimestampType = commitlog.CompactByTimestamp, record.LogAppendTime
+	})
+	g.put(kind{time: 900}, "a=1", "b=1")
+	g.now = g.now.Add(time.Second)
+	g.put(kind{time: 100}, "a=2")
+	g.roll()
+	g.clean()
+	g.wantRecords("1:b=1 2:a=2")
+}
+
+// Where a range of dirty offsets begins inside of a segment, what is dirty in it is no older version, least
+// of all an aborted one.
+func TestCleanStrategyInsideASegment(t *testing.T) {
+	g := newLedger(t, func(c *commitlog.Config) { c.CompactionStrategy = commitlog.CompactByTimestamp })
+	g.put(kind{time: 500}, "a=1", "b=1")                  // 0
+	g.put(kind{time: 400}, "a=2", "b=2")                  // 2
+	g.put(kind{time: 900, producer: 1, txn: true}, "a=3") // 4
+	g.end(1, 0, record.ControlAbort)                      // 5
+	g.roll()
+	g.cleaned = 2
+	g.clean()
+	if got := join(consume(t, g.log, 0, commitlog.ReadCommitted)); got != "0:a=1 1:b=1" {
+		t.Errorf("got %s", got)
+	}
 }

@@ -108,6 +108,25 @@ func TestCleanDamageInTheMap(t *testing.T) {
 	}
 }
 
+// Damage that is met when segments are written anew, in what was cleaned before, keeps its own segment as it
+// is, and not its neighbours.
+func TestCleanDamageInTheRewrite(t *testing.T) {
+	g := newLedger(t)
+	g.put(kind{}, "a=1", "b=1") // 0
+	g.roll()
+	g.put(kind{}, "c=1", "a=1") // 2
+	g.put(kind{}, "d=1", "a=1") // 4
+	g.roll()
+	g.put(kind{}, "a=2", "a=3") // 6
+	g.roll()
+	g.flip(2, record.HeaderSize+3)
+	g.cleaned = 6
+	if r := g.clean(); r.Damaged != 1 || r.Segments != 2 {
+		t.Errorf("result %+v", r)
+	}
+	g.wantBatches("0-1:1 | 4-5:2 | 6-7:1 |")
+}
+
 // A batch with a right checksum that makes no sense stays, and so does what it may have
 // superseded.
 func TestCleanUnreadableBatch(t *testing.T) {

@@ -72,7 +72,10 @@ func TestOffsetMapFull(t *testing.T) {
 	f(0, 0.9, 1)
 	f(2, 1, 1)
 	f(10, 1, 9) // one is free, for searches to end
+	f(100, 1, 99)
 	f(10, 0.01, 1)
+	f(100, 0, 90) // what is no load factor is Kafka's 0.9
+	f(100, 1.01, 90)
 }
 
 func TestOffsetMapRaise(t *testing.T) {

@@ -125,7 +125,7 @@ func (r *source) sizeOfBatch(n int) (size int, ok bool) {
 		return 0, false
 	}
 	size = record.LogOverhead + int(int32(binary.BigEndian.Uint32(r.buf[8:])))
-	if int64(size) > r.Bytes-r.position || size <= n {
+	if int64(size) > r.Bytes-r.position {
 		return 0, false
 	}
 	return size, size <= r.large || r.scrubbed
