@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,23 +26,54 @@ type Cluster struct {
 	nodes   []*Node
 }
 
-// NewCluster starts n brokers, which live as long as the test. The options are those of every broker;
-// DataDir is a path on its own disk. There are no clusters of several brokers yet.
+// NewCluster starts n brokers, which live as long as the test. Each is a controller too, and votes on the metadata. The
+// options are those of every broker; DataDir is a path on its own disk. Of several brokers a topic can have one replica
+// yet: partitions are not copied.
 func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
 	tb.Helper()
-	if n != 1 {
-		tb.Fatalf("gregortest.NewCluster: %d brokers: there are clusters of one broker only, so far", n)
-	}
 	c := &Cluster{}
 	c.clients = c.network.AddHost("clients")
+	var voters []string
 	for id := 1; id <= n; id++ {
-		b := &Node{tb: tb, host: c.network.AddHost(fmt.Sprintf("broker%d", id)), disk: vfs.NewMem()}
-		b.options = append([]Option{DataDir("/data"), Set(fmt.Sprintf("node.id=%d", id))}, options...)
+		b := &Node{tb: tb, id: id, host: c.network.AddHost(fmt.Sprintf("broker%d", id)), disk: vfs.NewMem()}
+		voters = append(voters, fmt.Sprintf("%d@%s", id, b.address(controllerPort)))
 		c.nodes = append(c.nodes, b)
-		b.Start()
+	}
+	for _, b := range c.nodes {
+		b.options = append([]Option{DataDir("/data")}, b.settings(voters)...)
+		b.options = append(b.options, options...)
 		tb.Cleanup(b.Stop)
 	}
+	c.Start()
 	return c
+}
+
+// settings are those that make a node one of the cluster.
+func (n *Node) settings(voters []string) []Option {
+	set := []Option{Set(fmt.Sprintf("node.id=%d", n.id)), Set("listeners=PLAINTEXT://" + n.addr())}
+	if len(voters) > 1 {
+		set = append(set, Set("gregor.preview.cluster=true"), Set("process.roles=broker,controller"), Set("controller.quorum.voters="+strings.Join(voters, ",")),
+			Set("controller.listener.names=CONTROLLER"), Set("listeners=PLAINTEXT://"+n.addr()+",CONTROLLER://"+n.address(controllerPort)))
+	}
+	return set
+}
+
+// Start starts all brokers that do not run, at the same time: those of a new cluster wait for each other.
+func (c *Cluster) Start() {
+	var tb testing.TB
+	errs := make(chan error)
+	for _, n := range c.nodes {
+		tb = n.tb
+		go func() { errs <- n.start() }()
+	}
+	for range c.nodes {
+		if err := <-errs; err != nil {
+			tb.Error(err)
+		}
+	}
+	if tb.Failed() {
+		tb.FailNow()
+	}
 }
 
 // Node returns a broker by its node id; the first is 1.
@@ -99,6 +131,7 @@ func (c *Cluster) Heal() { c.network.Heal() }
 // A Node is a broker of a Cluster with its machine. Its methods are for one goroutine at a time.
 type Node struct {
 	tb      testing.TB
+	id      int
 	host    *memnet.Host
 	options []Option
 
@@ -112,12 +145,17 @@ type process struct {
 	killed atomic.Bool // nobody is interested in what it logs
 }
 
-// listenPort is that of every node.
-const listenPort = "9092"
+// Ports of every node.
+const (
+	listenPort     = "9092"
+	controllerPort = "9093"
+)
 
-func (n *Node) addr() string {
+func (n *Node) addr() string { return n.address(listenPort) }
+
+func (n *Node) address(port string) string {
 	name, _ := n.host.Name()
-	return net.JoinHostPort(name, listenPort)
+	return net.JoinHostPort(name, port)
 }
 
 // Broker returns the broker that runs, or nil.
@@ -139,10 +177,19 @@ func (n *Node) Start() {
 	if n.process != nil {
 		n.tb.Fatal("gregortest: the broker runs already")
 	}
+	if err := n.start(); err != nil {
+		n.tb.Fatal(err)
+	}
+}
+
+func (n *Node) start() error {
+	if n.process != nil {
+		return nil
+	}
 	p := &process{}
 	o := defaults(n.tb)
 	o.Logger = slog.New(&processLog{Handler: o.Logger.Handler(), killed: &p.killed})
-	o.FS, o.Network, o.Listen = n.disk, n.host, n.addr()
+	o.FS, o.Network, o.Listen = n.disk, n.host, ""
 	for _, option := range n.options {
 		option(&o)
 	}
@@ -151,10 +198,11 @@ func (n *Node) Start() {
 	}
 	b, err := gregor.Start(n.tb.Context(), o)
 	if err != nil {
-		n.tb.Fatal(err)
+		return err
 	}
 	p.Broker = b
 	n.process = p
+	return nil
 }
 
 // Stop stops the broker cleanly, if it runs.

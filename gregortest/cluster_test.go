@@ -119,11 +119,21 @@ func fetchAt(t testing.TB, client *kgo.Client, topic string, offset int64) kmsg.
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.FetchOffset, p.PartitionMaxBytes = offset, 1<<20
 	req.Topics = []kmsg.FetchRequestTopic{{Topic: topic, Partitions: []kmsg.FetchRequestTopicPartition{p}}}
-	resp, err := client.Broker(1).RetriableRequest(t.Context(), req)
+	resp, err := client.Broker(leaderOf(t, client, topic)).RetriableRequest(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
+}
+
+// leaderOf returns who leads a topic's only partition.
+func leaderOf(t testing.TB, client *kgo.Client, topic string) int {
+	t.Helper()
+	topics, err := kadm.NewClient(client).ListTopics(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(topics[topic].Partitions[0].Leader)
 }
 
 func wantContent(t testing.TB, c *gregortest.Cluster, topic string, want ...string) {

@@ -20,24 +20,24 @@ func (s *Server) table() []api {
 		{key: int16(kmsg.DescribeGroups), min: 0, max: 6, handle: handle(s, s.describeGroups)},
 		{key: int16(kmsg.ListGroups), min: 0, max: 5, handle: handle(s, s.listGroups)},
 		{key: apiVersionsKey, min: 0, max: 5, handle: handle(s, s.apiVersions)},
-		{key: int16(kmsg.CreateTopics), min: 0, max: 7, handle: handle(s, s.createTopics)},
-		{key: int16(kmsg.DeleteTopics), min: 0, max: 6, handle: handle(s, s.deleteTopics)},
+		{key: int16(kmsg.CreateTopics), min: 0, max: 7, forwarded: true, handle: handle(s, s.createTopics)},
+		{key: int16(kmsg.DeleteTopics), min: 0, max: 6, forwarded: true, handle: handle(s, s.deleteTopics)},
 		{key: int16(kmsg.DeleteRecords), min: 0, max: 2, handle: handle(s, s.deleteRecords)},
 		{key: int16(kmsg.InitProducerID), min: 0, max: 5, handle: handle(s, s.initProducerID)},
 		{key: int16(kmsg.OffsetForLeaderEpoch), min: 0, max: 4, handle: handle(s, s.offsetForLeaderEpoch)},
 		{key: int16(kmsg.DescribeACLs), min: 0, max: 3, handle: handle(s, s.describeACLs)},
-		{key: int16(kmsg.CreateACLs), min: 0, max: 3, handle: handle(s, s.createACLs)},
-		{key: int16(kmsg.DeleteACLs), min: 0, max: 3, handle: handle(s, s.deleteACLs)},
+		{key: int16(kmsg.CreateACLs), min: 0, max: 3, forwarded: true, handle: handle(s, s.createACLs)},
+		{key: int16(kmsg.DeleteACLs), min: 0, max: 3, forwarded: true, handle: handle(s, s.deleteACLs)},
 		{key: int16(kmsg.DescribeConfigs), min: 0, max: 4, handle: handle(s, s.describeConfigs)},
-		{key: int16(kmsg.AlterConfigs), min: 0, max: 2, handle: handle(s, s.alterConfigs)},
+		{key: int16(kmsg.AlterConfigs), min: 0, max: 2, forwarded: true, handle: handle(s, s.alterConfigs)},
 		{key: int16(kmsg.AlterReplicaLogDirs), min: 0, max: 2, handle: handle(s, s.alterReplicaLogDirs)},
 		{key: int16(kmsg.DescribeLogDirs), min: 0, max: 5, handle: handle(s, s.describeLogDirs)},
-		{key: int16(kmsg.CreatePartitions), min: 0, max: 3, handle: handle(s, s.createPartitions)},
+		{key: int16(kmsg.CreatePartitions), min: 0, max: 3, forwarded: true, handle: handle(s, s.createPartitions)},
 		{key: int16(kmsg.DeleteGroups), min: 0, max: 3, handle: handle(s, s.deleteGroups)},
-		{key: int16(kmsg.ElectLeaders), min: 0, max: 2, handle: handle(s, s.electLeaders)},
-		{key: int16(kmsg.IncrementalAlterConfigs), min: 0, max: 1, handle: handle(s, s.incrementalAlterConfigs)},
-		{key: int16(kmsg.AlterPartitionAssignments), min: 0, max: 1, handle: handle(s, s.alterPartitionReassignments)},
-		{key: int16(kmsg.ListPartitionReassignments), min: 0, max: 0, handle: handle(s, s.listPartitionReassignments)},
+		{key: int16(kmsg.ElectLeaders), min: 0, max: 2, forwarded: true, handle: handle(s, s.electLeaders)},
+		{key: int16(kmsg.IncrementalAlterConfigs), min: 0, max: 1, forwarded: true, handle: handle(s, s.incrementalAlterConfigs)},
+		{key: int16(kmsg.AlterPartitionAssignments), min: 0, max: 1, forwarded: true, handle: handle(s, s.alterPartitionReassignments)},
+		{key: int16(kmsg.ListPartitionReassignments), min: 0, max: 0, forwarded: true, handle: handle(s, s.listPartitionReassignments)},
 		{key: int16(kmsg.OffsetDelete), min: 0, max: 0, handle: handle(s, s.offsetDelete)},
 		{key: int16(kmsg.DescribeClientQuotas), min: 0, max: 1, handle: handle(s, s.describeClientQuotas)},
 		{key: int16(kmsg.DescribeUserSCRAMCredentials), min: 0, max: 0, handle: handle(s, s.describeUserSCRAM)},
@@ -48,4 +48,20 @@ func (s *Server) table() []api {
 		{key: int16(kmsg.ListConfigResources), min: 0, max: 1, handle: handle(s, s.listConfigResources)},
 		{key: int16(kmsg.DescribeTopicPartitions), min: 0, max: 0, handle: handle(s, s.describeTopicPartitions)},
 	}
+}
+
+// controllerTable lists what is served on controller listeners, as Kafka's controllers do.
+func (s *Server) controllerTable() []api {
+	table := []api{
+		{key: apiVersionsKey, min: 0, max: 5, handle: handle(s, s.apiVersions)},
+		{key: int16(kmsg.Envelope), min: 0, max: 0, handle: handle(s, s.envelope)},
+		{key: int16(kmsg.BrokerRegistration), min: 0, max: 4, handle: handle(s, s.brokerRegistration)},
+		{key: int16(kmsg.AllocateProducerIDs), min: 0, max: 0, handle: handle(s, s.allocateProducerIDs)},
+	}
+	for _, a := range s.table() {
+		if a.forwarded {
+			table = append(table, a)
+		}
+	}
+	return table
 }

@@ -32,6 +32,8 @@ type Deps struct {
 	Metadata  func() *metadata.Image // as this node knows it
 
 	Controller Controller
+	Active     ActiveController // nil: this node's, always
+	Brokers    BrokerController // of controller listeners only
 	Logs       *logdir.Manager
 	Replicas   *replica.Manager
 	Sessions   *replica.Sessions // of fetches
@@ -49,6 +51,11 @@ type Controller interface {
 	CreatePartitions(ctx context.Context, topics []controller.PartitionsIncrease, validateOnly bool) ([]error, error)
 	AlterConfigs(ctx context.Context, resources []controller.AlterConfig, validateOnly bool) ([]error, error)
 	AllocateProducerIDs(ctx context.Context, broker int32, brokerEpoch int64) (first int64, count int, err error)
+}
+
+// A BrokerController decides what brokers ask for themselves. Controller listeners serve it.
+type BrokerController interface {
+	RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error)
 }
 
 // A Server answers requests. It is a wire.Handler.
@@ -71,8 +78,10 @@ type api struct {
 	key      int16
 	min, max int16
 	unlisted bool // answered, but not named by ApiVersions
-	handle   handler
-	stats    *requestStats
+	// forwarded: the controller decides, so that a broker sends it on to the node whose controller is active.
+	forwarded bool
+	handle    handler
+	stats     *requestStats
 }
 
 // A Request is what wire read: key, version, client and body.
@@ -81,8 +90,28 @@ type Request = wire.Request
 // A handler appends the body of the answer to w.Buf.
 type handler func(ctx context.Context, r *Request, w *wire.Response) error
 
-// New returns a Server of all APIs.
+// New returns the Server of the listeners for clients and brokers.
 func New(d Deps) *Server {
+	s := newServer(d)
+	table := s.table()
+	for i := range table {
+		if table[i].forwarded {
+			table[i].handle = s.decided(table[i].handle)
+		}
+	}
+	s.serve(table)
+	return s
+}
+
+// NewOfControllers returns the Server of the controller listeners, by which brokers, other controllers and tools reach
+// this node's controller, whether it is the active one or not.
+func NewOfControllers(d Deps) *Server {
+	s := newServer(d)
+	s.serve(s.controllerTable())
+	return s
+}
+
+func newServer(d Deps) *Server {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
@@ -93,14 +122,18 @@ func New(d Deps) *Server {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Deps: d, fetchMaxBytes: d.Config().Int("fetch.max.bytes"), conversions: newConversions(), helpers: make(chan struct{}, helpersMax)}
-	for _, a := range s.table() {
+	return s
+}
+
+// serve serves the rows of a table.
+func (s *Server) serve(table []api) {
+	for _, a := range table {
 		if s.apis[a.key] != nil {
 			panic(fmt.Sprintf("BUG: two handlers of API key %d", a.key))
 		}
 		a.stats = &requestStats{versions: make([]atomic.Int64, a.max+1)}
 		s.apis[a.key] = &a
 	}
-	return s
 }
 
 // Reasons to close a connection.

@@ -27,7 +27,7 @@ func isGlobalRandom(name string) bool {
 var drawsFromProcess = map[string]string{
 	"internal/random.Host":                    "is where the randomness of the process comes in",
 	"internal/broker.World.complete":          "a broker on the host has the host's",
-	"internal/api.New":                        hostsByDefault,
+	"internal/api.newServer":                  hostsByDefault,
 	"internal/compaction.New":                 hostsByDefault,
 	"internal/controller.New":                 hostsByDefault,
 	"internal/coordinator/group.New":          hostsByDefault,

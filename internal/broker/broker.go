@@ -53,6 +53,7 @@ type Broker struct {
 	cleaner     *cleaner.Manager
 	logs        *logdir.Manager
 	quorum      *quorum.Quorum
+	voter       *voter // nil: this node decides alone
 	verdict     ownership.Verdict
 	frozen      atomic.Pointer[error] // why the metadata does not go on
 	controller  metadataController
@@ -75,7 +76,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{logger: o.Logger, world: o.World.complete(), done: make(chan struct{})}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
-		b.divideDescriptors, b.bind, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+		b.divideDescriptors, b.bind, b.serveControllers, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {
@@ -108,7 +109,7 @@ func (b *Broker) Done() <-chan struct{} { return b.done }
 
 func (b *Broker) bind(ctx context.Context, c *config.Broker) error {
 	var err error
-	if b.listeners, err = listen(ctx, b.world.Network, c); err != nil {
+	if b.listeners, err = listen(ctx, b.world.Network, c, false); err != nil {
 		return err
 	}
 	b.onStop("listeners", func(context.Context) error {
@@ -118,7 +119,7 @@ func (b *Broker) bind(ctx context.Context, c *config.Broker) error {
 	return b.bindWeb(ctx, c)
 }
 
-func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
+func (b *Broker) openLogDirs(ctx context.Context, c *config.Broker) error {
 	lc := logdir.BrokerConfig(c)
 	lc.FS, lc.Caches, lc.Random, lc.Logger = b.fs, b.caches, b.world.Random("log directories"), b.logger
 	lc.OnDirFailure = b.dirFailed
@@ -128,6 +129,7 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	lc.OnMoved = func(p topic.Partition, topicID, dirID uuid.UUID) { b.directories.assigned(p, topicID, dirID) }
 	b.makeCleaner(c)
 	lc.Cleaner = b.cleaner
+	lc.NewClusterID = func() (string, error) { return b.clusterID(ctx) }
 	lc.Judge = func(found logdir.Evidence) error { return b.judge(c, found) }
 	var err error
 	if b.logs, err = logdir.Open(lc); err != nil {
@@ -143,12 +145,13 @@ func (b *Broker) openLogDirs(_ context.Context, c *config.Broker) error {
 	return nil
 }
 
-// startQuorum makes this node the leader of the metadata log that judge has read.
+// startQuorum makes this node the leader of the metadata log that judge has read, or one of those who vote on it.
 func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 	if err := b.takePossession(); err != nil {
 		return err
 	}
 	q := b.quorum
+	q.IdentifyDirectory(b.logs.MetadataDirectoryID())
 	if err := q.Start(); err != nil {
 		return err
 	}
@@ -160,11 +163,14 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 		Quorum: q, Random: b.world.Random("decisions"),
 		Rules: controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
-	b.controller = control
 	b.onStop("controller", func(context.Context) error {
 		control.Close()
 		return nil
 	})
+	b.controller = control
+	if b.voter != nil {
+		b.controller = b.vote(control)
+	}
 	return nil
 }
 
@@ -216,9 +222,14 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 	if rack := c.String("broker.rack"); rack != "" {
 		r.Rack = &rack
 	}
-	epoch, err := b.controller.RegisterBroker(ctx, r)
+	within, cancel := context.WithTimeout(ctx, c.Milliseconds("initial.broker.registration.timeout.ms"))
+	defer cancel()
+	epoch, err := b.controller.RegisterBroker(within, r)
 	if err != nil {
 		return fmt.Errorf("registration: %w", err)
+	}
+	if err := b.catchUp(ctx, c, epoch); err != nil {
+		return err
 	}
 	b.logs.SetBrokerEpoch(epoch)
 	b.directories = &directoryReports{
@@ -343,14 +354,18 @@ func socketBuffer(c *config.Broker, key string) int {
 }
 
 func (b *Broker) newAPI() *api.Server {
-	return api.New(api.Deps{
+	d := api.Deps{
 		NodeID: b.logs.NodeID(), ClusterID: b.logs.ClusterID(),
 		Config: b.settings.now, Metadata: b.replicas.Image, Random: b.world.Random("client instances"), Logger: b.logger,
 		Controller: b.controller, Logs: b.logs, Replicas: b.replicas, Groups: b.groups,
 		Sessions: replica.NewSessions(replica.SessionOptions{
 			Slots: b.settings.now().Int("max.incremental.fetch.session.cache.slots"), Random: b.world.Random("fetch sessions"),
 		}),
-	})
+	}
+	if b.voter != nil {
+		d.Active = b.voter
+	}
+	return api.New(d)
 }
 
 // API answers requests without a connection, and has the parts that it answers from.

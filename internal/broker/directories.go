@@ -19,8 +19,8 @@ import (
 // A metadataController decides changes of the metadata, here or on another node.
 type metadataController interface {
 	api.Controller
+	api.BrokerController
 	directoryController
-	RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error)
 }
 
 // directoryController is what the controller is told about log directories.

@@ -19,16 +19,16 @@ type listener struct {
 	endpoint metadata.BrokerEndpoint
 }
 
-// listen binds the addresses that clients come in on. On error none stays bound.
-func listen(ctx context.Context, network Network, c *config.Broker) ([]listener, error) {
+// listen binds the addresses that clients come in on, or those of the controller. On error none stays bound.
+func listen(ctx context.Context, network Network, c *config.Broker, controllers bool) ([]listener, error) {
 	configured, err := c.Listeners()
 	if err != nil {
 		return nil, err
 	}
 	var bound []listener
 	for _, l := range configured {
-		if l.Controller {
-			continue // there is no controller traffic in a quorum of one
+		if l.Controller != controllers {
+			continue
 		}
 		ln, err := network.Listen(ctx, "tcp", l.Addr())
 		if err != nil {

@@ -19,7 +19,7 @@ func (b *Broker) judge(c *config.Broker, found logdir.Evidence) error {
 	q, err := quorum.Read(quorum.Options{
 		FS: b.fs, Dir: metadataDir(c), NodeID: found.NodeID, ClusterID: found.ClusterID, Logger: b.logger,
 		OnFailure: func(err error) { b.fail(fmt.Errorf("the metadata log failed: %w", err)) },
-		OnBroken:  b.freeze,
+		OnBroken:  b.freeze, Peers: b.voter.peers(c),
 	})
 	if err != nil {
 		return err
@@ -29,6 +29,14 @@ func (b *Broker) judge(c *config.Broker, found logdir.Evidence) error {
 	if err != nil {
 		return err
 	}
+	if b.voter != nil {
+		b.voter.found, e.Partial = found, true
+	}
+	return b.decide(c, e)
+}
+
+// decide makes the verdict.
+func (b *Broker) decide(c *config.Broker, e ownership.Evidence) error {
 	b.verdict = ownership.Judge(e, ownership.Permissions{
 		TakeOver: c.Bool("gregor.take.over.as.only.voter"), AcceptLoss: c.Bool("gregor.accept.metadata.loss"), PutAside: c.Bool("gregor.put.aside.strays"),
 	})
@@ -42,7 +50,7 @@ func (b *Broker) judge(c *config.Broker, found logdir.Evidence) error {
 func (b *Broker) gather(c *config.Broker, found logdir.Evidence, q *quorum.Quorum) (ownership.Evidence, error) {
 	e := ownership.Evidence{
 		Roles: c.List("process.roles"), QuorumVoters: c.List("controller.quorum.voters"), BootstrapServers: c.List("controller.quorum.bootstrap.servers"),
-		Logs: found, Metadata: q.Evidence(), Image: q.Image(),
+		Several: b.voter != nil, Logs: found, Metadata: q.Evidence(), Image: q.Image(),
 	}
 	for _, d := range found.Dirs {
 		if path, ok := quorum.Dir(b.fs, d.Path); ok && path != e.Metadata.Dir {

@@ -219,7 +219,7 @@ func TestRandomPurposes(t *testing.T) {
 			return random.Host(purpose)
 		})
 		createTopic(t, kadm.NewClient(b.client(t)), "orders")
-		want := map[string]int{"log directories": 1, "decisions": 1, "incarnations": 1, "client instances": 1, "fetch sessions": 1, "keys of the cleaner": 1}
+		want := map[string]int{"cluster id": 1, "log directories": 1, "decisions": 1, "incarnations": 1, "client instances": 1, "fetch sessions": 1, "keys of the cleaner": 1}
 		mu.Lock()
 		defer mu.Unlock()
 		if diff := cmp.Diff(want, asked); diff != "" {

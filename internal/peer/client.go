@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
@@ -30,6 +31,8 @@ const defaultAnswerMax = 64 << 20
 type Client struct {
 	o         Options
 	formatter *kmsg.RequestFormatter
+	life      context.Context // ends with Close
+	end       context.CancelFunc
 	turn      chan struct{} // holds one: whoever has it owns what is below
 
 	nc          net.Conn // nil: not connected
@@ -49,23 +52,29 @@ func New(o Options) *Client {
 		o.AnswerMax = defaultAnswerMax
 	}
 	c := &Client{o: o, formatter: kmsg.NewRequestFormatter(kmsg.FormatterClientID(o.ClientID)), turn: make(chan struct{}, 1)}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.turn <- struct{}{}
 	return c
 }
 
 // Request sends a request in the highest version that both sides have, at most max, and returns the answer.
 func (c *Client) Request(ctx context.Context, req kmsg.Request, max int16) (kmsg.Response, error) {
-	if c.o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.o.Timeout)
-		defer cancel()
+	timeout := c.o.Timeout
+	if timeout == 0 {
+		timeout = math.MaxInt64
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { c.turn <- struct{}{} }()
+	if c.life.Err() != nil {
+		return nil, net.ErrClosed
+	}
 	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -78,15 +87,12 @@ func (c *Client) Request(ctx context.Context, req kmsg.Request, max int16) (kmsg
 	return c.roundTrip(ctx, req)
 }
 
-// Close ends the connection when the request that is under way has its answer, which it gets no more when
-// ctx ends.
-func (c *Client) Close(ctx context.Context) {
-	select {
-	case <-c.turn:
-		c.disconnect()
-		c.turn <- struct{}{}
-	case <-ctx.Done():
-	}
+// Close ends the connection and the requests that wait for it.
+func (c *Client) Close() {
+	c.end()
+	<-c.turn
+	c.disconnect()
+	c.turn <- struct{}{}
 }
 
 func (c *Client) disconnect() {

@@ -31,7 +31,7 @@ func (b *broker) client(o Options) *Client {
 		return near, nil
 	}
 	c := New(o)
-	b.t.Cleanup(func() { c.Close(context.Background()) })
+	b.t.Cleanup(c.Close)
 	return c
 }
 
@@ -199,13 +199,38 @@ func TestRequestTimesOut(t *testing.T) {
 	})
 }
 
+// Close ends what waits for an answer, and nothing is asked after it.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := answering(t, func(int16, int32) []byte { return nil })
+		c := b.client(Options{})
+		asked := make(chan error, 1)
+		go func() {
+			_, err := request(t, c, 12)
+			asked <- err
+		}()
+		synctest.Wait()
+		c.Close()
+		if err := <-asked; !errors.Is(err, context.Canceled) {
+			t.Errorf("what was asked: %v", err)
+		}
+		if _, err := request(t, c, 12); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) {
+			t.Errorf("what is asked then: %v", err)
+		}
+		if b.dialed != 1 {
+			t.Errorf("%d connections", b.dialed)
+		}
+		c.Close()
+	})
+}
+
 func TestDialFails(t *testing.T) {
 	refused := errors.New("refused")
 	c := New(Options{Dial: func(context.Context) (net.Conn, error) { return nil, refused }})
 	if _, err := request(t, c, 12); !errors.Is(err, refused) {
 		t.Error(err)
 	}
-	c.Close(t.Context())
+	c.Close()
 }
 
 func FuzzSkipTags(f *testing.F) {

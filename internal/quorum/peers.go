@@ -178,8 +178,22 @@ func (q *Quorum) locate(id int32) (address string, directory uuid.UUID, err erro
 	return "", uuid.Zero, fmt.Errorf("nothing says where voter %d is", id)
 }
 
+// Address returns the host:port of a voter's controller listener.
+func (q *Quorum) Address(id int32) (string, error) {
+	address, _, err := q.locate(id)
+	return address, err
+}
+
 func (q *Quorum) identity() Identity {
 	return Identity{NodeID: q.opts.NodeID, DirectoryID: q.opts.peers.DirectoryID}
+}
+
+// IdentifyDirectory says which directory the metadata log is in, which a new node knows only when Read has been
+// asked. Call it before Start.
+func (q *Quorum) IdentifyDirectory(id uuid.UUID) {
+	if q.opts.peers != nil {
+		q.opts.peers.DirectoryID = id
+	}
 }
 
 // anchor is the place of the newest snapshot: what it holds is committed.
@@ -237,8 +251,8 @@ func (q *Quorum) lead(leads bool) {
 	q.leads.Store(true)
 }
 
-// ready reports whether this node may propose. The only voter always may.
-func (q *Quorum) ready() bool { return q.opts.peers == nil || q.leads.Load() }
+// Leads reports whether this node may propose. The only voter always may.
+func (q *Quorum) Leads() bool { return q.opts.peers == nil || q.leads.Load() }
 
 // Leader returns who leads, -1 when that is not known, and the newest epoch, which is on disk: both may
 // be told to others. raft forgets a leader before it takes a newer term, so that a leader that is seen

@@ -91,7 +91,7 @@ func (q *Quorum) Tail() Tail {
 // Records that do not fit are refused and change nothing; an error of wait says that they may have
 // been committed. ctx bounds the wait for a place in the queue.
 func (q *Quorum) Propose(ctx context.Context, t Tail, records []metadata.Record) (wait func(context.Context) error, err error) {
-	if !q.ready() {
+	if !q.Leads() {
 		return nil, ErrNotLeader
 	}
 	if len(records) == 0 {

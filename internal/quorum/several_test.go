@@ -143,7 +143,7 @@ func (c *cluster) leader() (leader int32) {
 				return false
 			}
 		}
-		return c.nodes[leader].q != nil && c.nodes[leader].q.raft.State() == raft.Leader && c.nodes[leader].q.ready()
+		return c.nodes[leader].q != nil && c.nodes[leader].q.raft.State() == raft.Leader && c.nodes[leader].q.Leads()
 	})
 	return leader
 }
@@ -345,7 +345,7 @@ func TestDeposedLeader(t *testing.T) {
 				second := first
 				c.await("another leads", func() bool {
 					for _, id := range c.ids {
-						if n := c.nodes[id]; id != first && n.q.raft.State() == raft.Leader && n.q.ready() {
+						if n := c.nodes[id]; id != first && n.q.raft.State() == raft.Leader && n.q.Leads() {
 							second = id
 						}
 					}
@@ -513,7 +513,7 @@ func TestThreeVotersInTrouble(t *testing.T) {
 				acknowledged := map[int]bool{}
 				for n := range 60 {
 					for id, node := range c.nodes {
-						if node.q != nil && node.q.ready() && c.tryFor(id, topicRecords(n)) {
+						if node.q != nil && node.q.Leads() && c.tryFor(id, topicRecords(n)) {
 							acknowledged[n] = true
 							break
 						}

@@ -154,7 +154,7 @@ func (c *Conn) handle(frame []byte) error {
 		c.client = string(clientID)
 	}
 	r.ClientID, r.Listener, r.Conn, r.Received = c.client, c.listener, c, metrics.StartStopwatch()
-	c.out.begin(r.CorrelationID, r.Key != apiVersionsKey && r.Flexible())
+	c.out.begin(r.CorrelationID, r.answerHasTags())
 	err = c.server.cfg.Handler.Handle(c.ctx, r, &c.out)
 	r.Body = nil
 	queued := c.queued.Load() > 0

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -32,7 +33,7 @@ func (r *Request) Flexible() bool { return flexible(r.Key, r.Version) }
 
 const apiVersionsKey = 18
 
-var errHeader = errors.New("request header is cut short")
+var errHeader = errors.New("header is cut short")
 
 // flexibleSince holds, by API key, the first flexible version.
 var flexibleSince = func() (since [kmsg.MaxKey + 1]int16) {
@@ -76,3 +77,54 @@ func parseHeader(frame []byte, r *Request) (clientID []byte, err error) {
 	r.Body = d.b
 	return clientID, nil
 }
+
+// ParseRequest splits a request without its size, as one broker passes it on to another: its header and body.
+// It has no connection.
+func ParseRequest(frame []byte) (*Request, error) {
+	r := &Request{}
+	clientID, err := parseHeader(frame, r)
+	r.ClientID = string(clientID)
+	return r, err
+}
+
+// AppendRequest appends a request as ParseRequest reads it.
+func AppendRequest(b []byte, r *Request) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(r.Key))
+	b = binary.BigEndian.AppendUint16(b, uint16(r.Version))
+	b = binary.BigEndian.AppendUint32(b, uint32(r.CorrelationID))
+	if r.ClientID == "" {
+		b = append(b, 0xff, 0xff) // null
+	} else {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(r.ClientID)))
+		b = append(b, r.ClientID...)
+	}
+	if r.Flexible() {
+		b = append(b, 0) // no tags
+	}
+	return append(b, r.Body...)
+}
+
+// AppendResponseHeader appends the header of the answer to a request.
+func AppendResponseHeader(b []byte, r *Request) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(r.CorrelationID))
+	if r.answerHasTags() {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// ParseResponse returns the body of the answer to a request.
+func ParseResponse(frame []byte, r *Request) (body []byte, err error) {
+	d := NewDecoder(frame)
+	correlation := d.Int32()
+	if r.answerHasTags() {
+		d.SkipTags()
+	}
+	if d.bad || correlation != r.CorrelationID {
+		return nil, fmt.Errorf("%w: %d bytes, an answer to request %d", errHeader, len(frame), r.CorrelationID)
+	}
+	return d.b, nil
+}
+
+// answerHasTags: a client that asks for the versions does not know yet what the header looks like.
+func (r *Request) answerHasTags() bool { return r.Key != apiVersionsKey && r.Flexible() }

@@ -100,3 +100,35 @@ func TestAnswerHeaders(t *testing.T) {
 	f(18, 3, "three", "three")
 	f(3, 9, "", "\x00")
 }
+
+// What a broker passes on is what the client asked, and the answer comes back to it.
+func TestForwardedRequest(t *testing.T) {
+	f := func(r Request, head string) {
+		t.Helper()
+		b := AppendRequest(nil, &r)
+		if string(b) != head+string(r.Body) {
+			t.Errorf("key %d, version %d: %q, want %q and the body", r.Key, r.Version, b, head)
+		}
+		got, err := ParseRequest(b)
+		if err != nil || got.Key != r.Key || got.Version != r.Version || got.CorrelationID != r.CorrelationID || got.ClientID != r.ClientID || string(got.Body) != string(r.Body) {
+			t.Errorf("key %d, version %d: %+v, %v", r.Key, r.Version, got, err)
+		}
+		answer := append(AppendResponseHeader(nil, got), "answer"...)
+		if body, err := ParseResponse(answer, &r); err != nil || string(body) != "answer" {
+			t.Errorf("key %d, version %d: the answer is %q, %v", r.Key, r.Version, body, err)
+		}
+		other := r
+		other.CorrelationID++
+		if _, err := ParseResponse(answer, &other); !errors.Is(err, errHeader) {
+			t.Errorf("an answer to another request: %v", err)
+		}
+	}
+	f(Request{Key: 19, Version: 4, CorrelationID: 7, ClientID: "c", Body: []byte("body")}, "\x00\x13\x00\x04\x00\x00\x00\x07\x00\x01c")
+	f(Request{Key: 19, Version: 7, CorrelationID: -2, Body: []byte("body")}, "\x00\x13\x00\x07\xff\xff\xff\xfe\xff\xff\x00")
+	f(Request{Key: 18, Version: 3, CorrelationID: 7, ClientID: "c"}, "\x00\x12\x00\x03\x00\x00\x00\x07\x00\x01c\x00")
+	for _, short := range []string{"", "\x00\x13\x00\x07\x00\x00", "\x00\x13\x00\x07\x00\x00\x00\x07\x00\x09c"} {
+		if _, err := ParseRequest([]byte(short)); !errors.Is(err, errHeader) {
+			t.Errorf("%q: %v", short, err)
+		}
+	}
+}
