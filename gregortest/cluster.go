@@ -31,6 +31,9 @@ type Cluster struct {
 // yet: partitions are not copied.
 func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
 	tb.Helper()
+	if n < 1 {
+		tb.Fatalf("gregortest.NewCluster: %d brokers: want at least one", n)
+	}
 	c := &Cluster{}
 	c.clients = c.network.AddHost("clients")
 	var voters []string
@@ -60,10 +63,10 @@ func (n *Node) settings(voters []string) []Option {
 
 // Start starts all brokers that do not run, at the same time: those of a new cluster wait for each other.
 func (c *Cluster) Start() {
-	var tb testing.TB
+	tb := c.nodes[0].tb
+	tb.Helper()
 	errs := make(chan error)
 	for _, n := range c.nodes {
-		tb = n.tb
 		go func() { errs <- n.start() }()
 	}
 	for range c.nodes {
