@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
-	"github.com/gregor-kafka/gregor/internal/logdir"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/internal/topic"
@@ -49,32 +48,19 @@ var epochTopics = []string{
 // unharmed are the topics that had the same done to them as those whose epoch file is harmed later.
 var unharmed = map[string]string{"missing": "whole4", "emptied": "whole3", "zeroed": "whole3", "cut": "whole5", "older": "whole5"}
 
-// An epochBench is a broker's logs, that starts and stops.
+// An epochBench is a bench that starts and stops.
 type epochBench struct {
-	t     *testing.T
-	mem   *vfs.Mem
-	logs  *logdir.Manager
-	m     *Manager
-	epoch int32
-	want  map[string]map[string]string
+	*bench // since start
+	t      *testing.T
+	mem    *vfs.Mem
+	epoch  int32
+	want   map[string]map[string]string
 }
 
 // start begins a leader epoch.
 func (b *epochBench) start(epoch int32) {
 	b.t.Helper()
-	cfg := logdir.DefaultConfig()
-	cfg.FS, cfg.Dirs, cfg.NodeID = b.mem, []string{"data"}, testNode
-	var err error
-	if b.logs, err = logdir.Open(cfg); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.logs.Load(b.t.Context(), logdir.LoadOptions{}); err != nil {
-		b.t.Fatal(err)
-	}
-	b.m = NewManager(Options{
-		NodeID: testNode, Logs: b.logs,
-		LogConfig: func(string) commitlog.Config { return commitlog.DefaultConfig() },
-	})
+	b.bench = openBench(b.t, b.mem, nil)
 	b.epoch = epoch
 	var records []metadata.Record
 	for i, name := range epochTopics {
@@ -84,13 +70,7 @@ func (b *epochBench) start(epoch int32) {
 		p.LeaderEpoch, p.PartitionEpoch, p.Directories = epoch, epoch, make([]uuid.UUID, 1)
 		records = append(records, r, p)
 	}
-	_, delta, err := metadata.NewImage("").Apply(records, int64(len(records)), 1)
-	if err == nil {
-		err = b.m.Apply(delta)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.apply(records...)
 }
 
 func (b *epochBench) stop() {
@@ -115,7 +95,7 @@ func (b *epochBench) kill() {
 
 func (b *epochBench) partition(name string) *Partition {
 	b.t.Helper()
-	p, err := b.m.Partition(topic.Partition{Topic: name})
+	p, err := b.Partition(topic.Partition{Topic: name})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -203,7 +183,7 @@ func (b *epochBench) answers(name string) string {
 
 func (b *epochBench) fetch(name string, offset int64, lastEpoch int32) string {
 	parts := []*FetchPartition{{Name: []byte(name), Offset: offset, LeaderEpoch: NoEpoch, LastFetchedEpoch: lastEpoch, MaxBytes: 1000}}
-	if err := b.m.Fetch(b.t.Context(), &FetchRequest{MaxBytes: 1000}, parts); err != nil {
+	if err := b.Fetch(b.t.Context(), &FetchRequest{MaxBytes: 1000}, parts); err != nil {
 		b.t.Fatal(err)
 	}
 	defer Release(parts)

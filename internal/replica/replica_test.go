@@ -27,14 +27,21 @@ const testNode = 1
 type bench struct {
 	*Manager
 	t     *testing.T
+	logs  *logdir.Manager
 	img   *metadata.Image
 	roles []string // what OnChange was told
 }
 
 func newBench(t *testing.T, change func(*commitlog.Config)) *bench {
 	t.Helper()
+	return openBench(t, vfs.NewMem(), change)
+}
+
+// openBench is newBench with what is on a file system.
+func openBench(t *testing.T, fsys vfs.FS, change func(*commitlog.Config)) *bench {
+	t.Helper()
 	cfg := logdir.DefaultConfig()
-	cfg.FS, cfg.Dirs, cfg.NodeID = vfs.NewMem(), []string{"data"}, testNode
+	cfg.FS, cfg.Dirs, cfg.NodeID = fsys, []string{"data"}, testNode
 	logs, err := logdir.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +54,7 @@ func newBench(t *testing.T, change func(*commitlog.Config)) *bench {
 	if change != nil {
 		change(&logConfig)
 	}
-	b := &bench{t: t, img: metadata.NewImage("test-cluster")}
+	b := &bench{t: t, logs: logs, img: metadata.NewImage("test-cluster")}
 	b.Manager = NewManager(Options{
 		NodeID: testNode, Logs: logs,
 		LogConfig: func(string) commitlog.Config { return logConfig },
