@@ -1,10 +1,7 @@
 package archtest
 
 import (
-	"go/ast"
-	"go/types"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -50,9 +47,9 @@ func TestRandomnessIsGiven(t *testing.T) {
 	c := checkModule(t)
 	found := map[string]bool{}
 	for _, p := range c.packages {
-		for _, d := range c.draws(p) {
+		for _, d := range c.uses(p, isDraw) {
 			if drawsFromProcess[d.by] == "" {
-				t.Errorf("%s: %s draws from the randomness of the process (%s): let a broker's World give it, or say in %q why not", d.at, d.by, d.from, "drawsFromProcess")
+				t.Errorf("%s: %s draws from the randomness of the process (%s): let a broker's World give it, or say in %q why not", d.at, d.by, d.name, "drawsFromProcess")
 			}
 			found[d.by] = true
 		}
@@ -64,51 +61,9 @@ func TestRandomnessIsGiven(t *testing.T) {
 	}
 }
 
-// A draw is a use of a name in randomOfProcess.
-type draw struct{ by, from, at string }
-
-func (c *checker) draws(p *checked) (list []draw) {
-	for _, file := range p.files {
-		for _, decl := range file.Decls {
-			ast.Inspect(decl, func(n ast.Node) bool {
-				s, ok := n.(*ast.SelectorExpr)
-				if !ok {
-					return true
-				}
-				x, ok := s.X.(*ast.Ident)
-				if !ok {
-					return true
-				}
-				if of, ok := p.info.Uses[x].(*types.PkgName); ok {
-					if draws := randomOfProcess[of.Imported().Path()]; draws != nil && draws(s.Sel.Name) {
-						list = append(list, draw{p.dir + "." + declName(decl, n), x.Name + "." + s.Sel.Name, c.fset.Position(n.Pos()).String()})
-					}
-				}
-				return true
-			})
-		}
-	}
-	return list
-}
-
-// declName names the function, the method (T.m) or the variable of a package in whose declaration a node is.
-func declName(decl ast.Decl, n ast.Node) string {
-	switch d := decl.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			return d.Name.Name
-		}
-		on := strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")
-		on, _, _ = strings.Cut(on, "[")
-		return on + "." + d.Name.Name
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			if v, ok := spec.(*ast.ValueSpec); ok && v.Pos() <= n.Pos() && n.End() <= v.End() {
-				return v.Names[0].Name
-			}
-		}
-	}
-	return "?"
+func isDraw(importPath, name string) bool {
+	draws := randomOfProcess[importPath]
+	return draws != nil && draws(name)
 }
 
 // What the test sees.
@@ -121,8 +76,8 @@ func TestDraws(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, d := range c.draws(p) {
-			got = append(got, d.by+" "+d.from)
+		for _, d := range c.uses(p, isDraw) {
+			got = append(got, d.by+" "+d.name)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)

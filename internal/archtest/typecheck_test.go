@@ -114,3 +114,49 @@ func (c *checker) checkSource(text string) (*checked, error) {
 	p.pkg, _ = config.Check("example", c.fset, p.files, &p.info)
 	return p, nil
 }
+
+// A use is that of a name of another package.
+type use struct{ by, name, at string }
+
+// uses returns the uses of names that wanted says yes to.
+func (c *checker) uses(p *checked, wanted func(importPath, name string) bool) (list []use) {
+	for _, file := range p.files {
+		for _, decl := range file.Decls {
+			ast.Inspect(decl, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				x, ok := s.X.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				if of, ok := p.info.Uses[x].(*types.PkgName); ok && wanted(of.Imported().Path(), s.Sel.Name) {
+					list = append(list, use{p.dir + "." + declName(decl, n), x.Name + "." + s.Sel.Name, c.fset.Position(n.Pos()).String()})
+				}
+				return true
+			})
+		}
+	}
+	return list
+}
+
+// declName names the function, the method (T.m) or the variable of a package in whose declaration a node is.
+func declName(decl ast.Decl, n ast.Node) string {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return d.Name.Name
+		}
+		on := strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")
+		on, _, _ = strings.Cut(on, "[")
+		return on + "." + d.Name.Name
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if v, ok := spec.(*ast.ValueSpec); ok && v.Pos() <= n.Pos() && n.End() <= v.End() {
+				return v.Names[0].Name
+			}
+		}
+	}
+	return "?"
+}
