@@ -14,6 +14,7 @@ import (
 
 	"github.com/gregor-kafka/gregor"
 	"github.com/gregor-kafka/gregor/internal/memnet"
+	"github.com/gregor-kafka/gregor/internal/record"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -34,6 +35,7 @@ func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
 	if n < 1 {
 		tb.Fatalf("gregortest.NewCluster: %d brokers: want at least one", n)
 	}
+	tb.Cleanup(record.ForgetZstd) // behind the stop of all nodes
 	c := &Cluster{}
 	c.clients = c.network.AddHost("clients")
 	var voters []string

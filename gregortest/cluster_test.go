@@ -341,6 +341,22 @@ func TestClusterSeed(t *testing.T) {
 	}
 }
 
+// Brokers in several bubbles, one after the other, and outside, may all compress with zstd.
+func TestZstdInBubbles(t *testing.T) {
+	there := func(t *testing.T) {
+		c := gregortest.NewCluster(t, 1)
+		createIn(t, c, "packed", "compression.type", "zstd")
+		produceTo(t, c, "packed", "x", "y")
+		if got := contentOf(t, c, "packed"); !slices.Equal(got, []string{"x", "y"}) {
+			t.Errorf("got %q", got)
+		}
+	}
+	for range 3 {
+		synctest.Test(t, there)
+		t.Run("outside", there)
+	}
+}
+
 func ExampleNewCluster() {
 	test := func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // time is the bubble's: nothing takes any

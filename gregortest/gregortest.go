@@ -14,9 +14,8 @@
 // that has to survive a night of failures takes milliseconds. Clients reach such brokers with
 // kgo.Dialer(cluster.Dial).
 //
-// The zstd encoders and decoders of a process are shared and stay in the bubble that used them first:
-// topics and producers of tests in several bubbles should use another compression, as clients do by
-// default.
+// Two bubbles of a process may not run at the same time when brokers in them compress with zstd, whose coders are
+// shared: tests of clusters in bubbles do not call t.Parallel then.
 package gregortest
 
 import (

@@ -22,8 +22,7 @@ var shared = map[string]string{
 	"internal/record.gzipWriters":    freeMemory,
 	"internal/record.lz4Compressors": freeMemory,
 	"internal/record.scratches":      freeMemory,
-	"internal/record.zstdDecoders":   freeMemory + "; " + hasChannels,
-	"internal/record.zstdEncoders":   "keeps nothing between calls, and compresses as much at once as there are processors; " + hasChannels,
+	"internal/record.zstdNow":        "coders that keep nothing between calls, and encode as much at once as there are processors; see record.ForgetZstd for bubbles",
 	"internal/segment.blocks":        freeMemory,
 	"internal/segment.chunks":        freeMemory,
 	"vfs.direntBuffers":              freeMemory,
@@ -36,7 +35,6 @@ var shared = map[string]string{
 
 const (
 	freeMemory   = "free memory of a sync.Pool: nobody sees who used it before"
-	hasChannels  = "has channels of the library, and stays in the bubble that used it first (see gregortest)"
 	neverChanged = "is compared with, its type can change and it does not"
 )
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
@@ -57,19 +58,32 @@ func appendGzip(dst, src []byte, level int) []byte {
 	return out.Bytes()
 }
 
-// zstdEncoders holds an encoder per speed that the library knows, made when first needed.
-// They are safe for concurrent use and keep no state between calls.
-var zstdEncoders [zstd.SpeedBestCompression + 1]struct {
-	once sync.Once
-	*zstd.Encoder
+// zstdCoders are the coders of zstd that were used before.
+type zstdCoders struct {
+	// encoders has one per speed that the library knows, made when first needed. They are safe for
+	// concurrent use and keep no state between calls.
+	encoders [zstd.SpeedBestCompression + 1]struct {
+		once sync.Once
+		*zstd.Encoder
+	}
+	decoders sync.Pool // of zstdDecoder
 }
+
+var zstdNow atomic.Pointer[zstdCoders]
+
+func init() { ForgetZstd() }
+
+// ForgetZstd lets go of the coders that were used before. They have channels, which are of the bubble of
+// testing/synctest that they were made in: outside of it, and in others, they cannot be used. A test calls it when
+// its bubble ends.
+func ForgetZstd() { zstdNow.Store(new(zstdCoders)) }
 
 func appendZstd(dst, src []byte, level int) []byte {
 	if level == 0 {
 		level = zstdDefaultLevel
 	}
 	speed := zstd.EncoderLevelFromZstd(level)
-	e := &zstdEncoders[speed]
+	e := &zstdNow.Load().encoders[speed]
 	e.once.Do(func() {
 		e.Encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithLowerEncoderMem(true))
 	})

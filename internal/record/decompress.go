@@ -110,16 +110,18 @@ type zstdDecoder struct {
 	limit int
 }
 
-var zstdDecoders = sync.Pool{New: func() any { return new(zstdDecoder) }}
-
 // zstdMaxWindow is what level 22, the highest, uses, and the most that Kafka's readers take.
 // No window is allocated for it: the content decoded so far is the window.
 const zstdMaxWindow = 128 << 20
 
 // unzstd may decode up to twice the limit if there are several frames.
 func unzstd(dst, src []byte, limit int) ([]byte, error) {
-	d := zstdDecoders.Get().(*zstdDecoder)
-	defer zstdDecoders.Put(d)
+	coders := zstdNow.Load()
+	d, ok := coders.decoders.Get().(*zstdDecoder)
+	if !ok {
+		d = new(zstdDecoder)
+	}
+	defer coders.decoders.Put(d)
 	if err := d.setLimit(max(limit, zstd.MinWindowSize)); err != nil {
 		return dst, err
 	}
