@@ -19,12 +19,13 @@ const (
 	byEpoch                        // where the last leader epoch begins
 	bySegment                      // a file of a segment that has no batch
 	byLoss                         // what an earlier start put in quarantine
+	byIndex                        // an index of the last segment leads behind the last batch
 	witnesses
 )
 
 var witnessNames = [witnesses]string{
 	byRecoveryPoint: "recovery point", byHighWatermark: "high watermark", byLogStart: "log start",
-	bySnapshot: "producer snapshot", byEpoch: "leader epoch", bySegment: "segment", byLoss: "known loss",
+	bySnapshot: "producer snapshot", byEpoch: "leader epoch", bySegment: "segment", byLoss: "known loss", byIndex: "index",
 }
 
 // Evidence is all that is known of where a log ended.
@@ -50,7 +51,9 @@ type verdict struct {
 // comes after a sync of all below, so that it is wrong when the file ends well where the high
 // watermark or a snapshot is. A roll leaves a segment and a snapshot: a segment alone behind a file that
 // ends well is a stray one. A stop leaves a snapshot alone; that is a stray one when the high watermark
-// or the recovery point is where the file ends well, or when the last stop was a clean one.
+// or the recovery point is where the file ends well, or when a clean stop has left another recovery point. An
+// index is another log's when the recovery point, the newest snapshot or the high watermark is where the
+// batches end.
 func provenEnd(e evidence) verdict {
 	rest := max(e.found, e.agreed(), 0)
 	v := verdict{end: rest}
@@ -98,7 +101,9 @@ func (e *evidence) believes(w witness, rest int64) bool {
 		return false
 	case w == bySegment && e.certain:
 		return false
-	case w == bySnapshot && e.certain && e.found > 0 && (e.clean || e.claims[byHighWatermark] == e.found || e.claims[byRecoveryPoint] == e.found):
+	case w == byIndex && e.found > 0 && slices.Contains([]int64{e.claims[byRecoveryPoint], e.claims[bySnapshot], e.claims[byHighWatermark]}, e.found):
+		return false
+	case w == bySnapshot && e.certain && e.found > 0 && (e.clean && e.claims[byRecoveryPoint] > 0 || e.claims[byHighWatermark] == e.found || e.claims[byRecoveryPoint] == e.found):
 		return false
 	}
 	return true

@@ -50,6 +50,9 @@ func TestProvenEnd(t *testing.T) {
 	f("an epoch began, and its first batch is lost", unclean, 80, certain, claims{byRecoveryPoint: 60, byEpoch: 90}, 90)
 	f("rolled, and the batches before are lost", unclean, 80, certain, claims{byRecoveryPoint: 60, bySegment: 90, bySnapshot: 90}, 90)
 	f("known from an earlier start", unclean, 80, certain, claims{byRecoveryPoint: 80, byHighWatermark: 80, byLoss: 90}, 90)
+	f("torn, and nobody else", clean, 142, doubtful, claims{byIndex: 147}, 147)
+	f("torn, and others know more", clean, 142, doubtful, with(agreed(150), byIndex, 147), 150)
+	f("torn, and others know less", clean, 142, doubtful, claims{byRecoveryPoint: 100, byHighWatermark: 145, byIndex: 147}, 147)
 
 	// One witness lies.
 	for w := range witnesses {
@@ -63,6 +66,10 @@ func TestProvenEnd(t *testing.T) {
 	}
 	f("lie beside a missing file", clean, nothing, doubtful, with(agreed(150), byHighWatermark, 950), 150, byHighWatermark)
 	f("recovery point beyond the end", unclean, 150, certain, with(agreed(150), byRecoveryPoint, 1150), 150, byRecoveryPoint)
+	for _, w := range []witness{byRecoveryPoint, byHighWatermark, bySnapshot} {
+		f("index of another log", clean, 150, doubtful, claims{w: 150, byIndex: 210}, 150, byIndex)
+	}
+	f("index of another log, far", clean, 150, doubtful, claims{byIndex: 1 << 40}, 150, byIndex)
 	f("file without batches behind the end", clean, 150, certain, with(agreed(150), bySegment, 500), 150, bySegment)
 	f("recovery point only, too low", clean, 150, certain, claims{byRecoveryPoint: 50}, 150)
 	f("stray snapshot", unclean, 150, certain, claims{byRecoveryPoint: 100, byHighWatermark: 150, bySnapshot: 200}, 150, bySnapshot)
@@ -70,6 +77,8 @@ func TestProvenEnd(t *testing.T) {
 	f("cut behind a batch, and the last stop's snapshot is left", unclean, 150, certain, claims{byRecoveryPoint: 100, byHighWatermark: 145, bySnapshot: 200}, 200)
 	f("the same, and no checkpoint", unclean, 150, certain, claims{bySnapshot: 200}, 200)
 	f("stray file", unclean, 150, certain, claims{byRecoveryPoint: 100, byHighWatermark: 145, bySegment: 200}, 150, bySegment)
+	f("stray snapshot after a clean stop", clean, 150, certain, claims{byRecoveryPoint: 100, bySnapshot: 200}, 150, bySnapshot)
+	f("cut behind a batch after a clean stop, and the snapshot is all that is left", clean, 150, certain, claims{bySnapshot: 200}, 200)
 	f("snapshot behind a damaged tail", unclean, 142, doubtful, claims{byRecoveryPoint: 100, bySnapshot: 150}, 150)
 	f("snapshot of another log", unclean, 150, certain, claims{byRecoveryPoint: 100, bySnapshot: 1 << 40}, 150, bySnapshot)
 	f("near, and nothing speaks against it", unclean, 150, certain, claims{byRecoveryPoint: 150, byHighWatermark: 950, bySnapshot: 150}, 950)

@@ -151,13 +151,20 @@ func useAndStop(t *testing.T, o Options, held int64, clean bool) (Options, int64
 	t.Helper()
 	l, err := Open(o)
 	must(t, err)
+	return useAndStopOpen(t, o, l, clean), held + 1
+}
+
+// useAndStopOpen is useAndStop of a log that was opened.
+func useAndStopOpen(t *testing.T, o Options, l *Log, clean bool) Options {
+	t.Helper()
 	end := l.Offsets().End
 	if info := mustAppend(t, l, spec{tag: "new"}.build(t)); info.FirstOffset != end {
 		t.Fatalf("the next record got %d, want %d", info.FirstOffset, end)
 	}
 	o.CleanState, o.Clean = nil, clean
 	if clean {
-		must(t, l.Close())
+		err := l.Close()
+		must(t, err)
 		o.RecoveryPoint, o.HighWatermark, o.LogStartOffset = l.RecoveryPoint(), l.Offsets().HighWatermark, l.Offsets().LogStart
 		o.CleanState, err = l.CleanState()
 		must(t, err)
@@ -165,7 +172,7 @@ func useAndStop(t *testing.T, o Options, held int64, clean bool) (Options, int64
 		l.background.Wait()
 		l.Abandon()
 	}
-	return o, held + 1
+	return o
 }
 
 // wantProof opens a log and stops it again without a trace.

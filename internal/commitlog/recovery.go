@@ -205,20 +205,30 @@ func (r *recovery) guard(n int) {
 
 // cleanEnd returns where the last segment ends after a clean stop. Another witness is the newest
 // producer snapshot, whose name is the log end, or else the recovery point, unless its checkpoint is
-// lost. If the two disagree, the end of the file may be damaged, and all of it is looked at. It is
-// certain unless there are bad bytes at the end.
+// lost: then the indexes are one. If they disagree, or the file does not end with a batch, its end may be
+// damaged, and all of it is looked at. It is certain unless there are bad bytes at the end.
+//
+// After an unclean stop the indexes prove nothing of the end: their pages may have reached the disk, in a
+// power cut, where those of the .log file did not, and nobody was promised these records.
 func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	last := r.last()
-	end, err = last.NextOffset()
+	end, position, err := last.End()
 	witness, ok := r.claims[bySnapshot], true
 	if witness < last.BaseOffset() {
 		witness, ok = r.point, r.point > last.BaseOffset()
 	}
-	if err == nil && (end == witness || !ok) {
+	whole := err == nil && position == last.Size()
+	if whole && ok && end == witness {
 		return end, last.Size() > 0, nil
 	}
 	if err != nil && !errors.Is(err, record.ErrCorrupt) {
 		return 0, false, err
+	}
+	if r.claims[byIndex], err = last.IndexedEnd(max(end, last.BaseOffset())); err != nil {
+		return 0, false, err
+	}
+	if whole && !ok && r.claims[byIndex] == 0 {
+		return end, last.Size() > 0, nil
 	}
 	end, certain, err = last.ProveEnd(math.MaxInt64)
 	r.tail = !certain && err == nil
@@ -229,7 +239,7 @@ func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	if err != nil || !ok {
 		return end, false, err
 	}
-	end, _, err = last.ProveEnd(max(witness, last.BaseOffset()+1))
+	end, _, err = last.ProveEnd(max(witness, r.claims[byIndex], last.BaseOffset()+1))
 	return end, false, err
 }
 

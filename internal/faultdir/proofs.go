@@ -1,11 +1,14 @@
 package faultdir
 
 import (
+	"encoding/binary"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gregor-kafka/gregor/internal/checkpoint"
 	"github.com/gregor-kafka/gregor/internal/topic"
 )
 
@@ -45,6 +48,28 @@ func proofs(t *Tree) map[topic.Partition]int64 {
 		}
 	}
 	return ends
+}
+
+// indexedEnd is the offset behind the last batch that an index of a .log file knows of, 0 where that is no
+// proof: the stop was not a clean one, or another segment follows. An entry that leads behind the file counts
+// if another one leads to its batch.
+func indexedEnd(t *Tree, name string) int64 {
+	_, clean := t.Files[path.Join(path.Dir(path.Dir(name)), checkpoint.CleanShutdown)]
+	spans := spansOf(t.Files[name].Data, offsetIn(name))
+	if !clean || len(spans) == 0 || nextBase(t, name) != math.MaxInt64 {
+		return 0
+	}
+	last, index := spans[len(spans)-1], t.Files[strings.TrimSuffix(name, string(LogFile))+string(OffsetIndex)].Data
+	end, fits := int64(0), false
+	for at := 0; at+8 <= len(index); at += 8 {
+		next := offsetIn(name) + int64(binary.BigEndian.Uint32(index[at:])) + 1
+		position := int64(binary.BigEndian.Uint32(index[at+4:]))
+		fits = fits || slices.ContainsFunc(spans, func(s span) bool { return s.from == position && position > 0 })
+		if position >= last.to && next > last.next && fits {
+			end = next
+		}
+	}
+	return end
 }
 
 // nextBase is the offset in the name of the segment behind one.

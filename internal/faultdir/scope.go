@@ -109,6 +109,7 @@ func (s *Scope) file(name string, kind Kind, before, after *Tree) {
 	s.Touched[p] = true
 	old, now := before.Files[name].Data, after.Files[name].Data
 	whole := kind == Missing || kind == Swapped
+	s.Proven[p] = max(s.Proven[p], indexedEnd(after, name))
 	for _, b := range spansOf(old, max(offsetIn(name), 0)) {
 		if whole || b.to > int64(len(now)) || !bytes.Equal(old[b.from:b.to], now[b.from:b.to]) {
 			s.lose(p, stretch{b.base, b.next})

@@ -300,23 +300,30 @@ func (s *Segment) follows(f frame, last int64) error {
 
 // NextOffset returns the offset behind the last batch, or the base offset without one.
 func (s *Segment) NextOffset() (int64, error) {
-	f, err := s.log.acquire()
-	if err != nil {
-		return 0, err
-	}
-	defer f.release()
-	seen := s.health.damage.Load()
-	next, err := s.nextOffset(f)
-	if err != nil && s.health.heal(&s.files, f, err, seen) {
-		next, err = s.nextOffset(f)
-	}
+	next, _, err := s.End()
 	return next, err
 }
 
-func (s *Segment) nextOffset(f *openFile) (int64, error) {
+// End returns the offset and the position behind the last batch. Behind that are bytes that are none
+// where the position is below Size, which only a segment without a Guard has.
+func (s *Segment) End() (next, position int64, err error) {
+	f, err := s.log.acquire()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.release()
+	seen := s.health.damage.Load()
+	next, position, err = s.endIn(f)
+	if err != nil && s.health.heal(&s.files, f, err, seen) {
+		next, position, err = s.endIn(f)
+	}
+	return next, position, err
+}
+
+func (s *Segment) endIn(f *openFile) (next, position int64, err error) {
 	idx, err := s.indexes()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	sc := s.scanner(f)
 	defer sc.release()
@@ -326,37 +333,37 @@ func (s *Segment) nextOffset(f *openFile) (int64, error) {
 			return s.walkToEnd(&sc, fr)
 		}
 		if !isBadFrame(err) {
-			return 0, err
+			return 0, 0, err
 		}
 		s.distrust(idx)
 	}
 	sc.damage = s.health.damage.Load()
 	fr, err := s.scan(&sc, 0, s.base)
 	if err == ErrNotFound || err == errTorn && s.health.guard.Load() == nil {
-		return s.base, nil
+		return s.base, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	return s.walkToEnd(&sc, fr)
 }
 
-// walkToEnd returns the offset behind the last whole batch.
-func (s *Segment) walkToEnd(sc *scanner, fr frame) (int64, error) {
+// walkToEnd returns what is behind the last whole batch.
+func (s *Segment) walkToEnd(sc *scanner, fr frame) (next, position int64, err error) {
 	for {
-		next, err := sc.at(fr.end())
+		f, err := sc.at(fr.end())
 		if err == nil {
-			err = s.follows(next, fr.last)
+			err = s.follows(f, fr.last)
 		}
 		switch {
 		case err == io.EOF || err == errTorn && s.health.guard.Load() == nil:
-			return fr.last + 1, nil
+			return fr.last + 1, fr.end(), nil
 		case isBadFrame(err):
-			return 0, s.files.corrupt(fr.end(), fr.last+1, err)
+			return 0, 0, s.files.corrupt(fr.end(), fr.last+1, err)
 		case err != nil:
-			return 0, err
+			return 0, 0, err
 		}
-		fr = next
+		fr = f
 	}
 }
 

@@ -319,7 +319,7 @@ func (s *Segment) endsRight(idx *indexes) bool {
 	if err != nil {
 		return false
 	}
-	next, err := s.walkToEnd(&sc, fr)
+	next, _, err := s.walkToEnd(&sc, fr)
 	return err == nil && s.base+int64(e.offset) < next
 }
 
