@@ -121,6 +121,7 @@ func TestDeleteTopicsDisabled(t *testing.T) {
 		}
 	}
 	f(5, kerr.TopicDeletionDisabled)
+	f(3, kerr.TopicDeletionDisabled)
 	f(2, kerr.InvalidRequest)
 }
 
