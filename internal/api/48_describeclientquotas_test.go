@@ -55,6 +55,34 @@ func TestDescribeClientQuotas(t *testing.T) {
 	}
 }
 
+// What a filter may ask for.
+func TestCheckQuotaFilter(t *testing.T) {
+	type component = kmsg.DescribeClientQuotasRequestComponent
+	name := kmsg.StringPtr("n")
+	f := func(want *kerr.Error, components ...component) {
+		t.Helper()
+		err := checkQuotaFilter(components)
+		if want == nil && err != nil || want != nil && code(err) != want.Code {
+			t.Errorf("%+v: got %v, want %v", components, err, want)
+		}
+	}
+	ip, user := component{EntityType: "ip", MatchType: matchAny}, component{EntityType: "user", MatchType: matchDefault}
+	f(nil)
+	f(nil, ip)
+	f(nil, user)
+	f(nil, user, component{EntityType: "client-id", MatchType: matchExact, Match: name})
+	f(kerr.InvalidRequest, ip, user)
+	f(kerr.InvalidRequest, user, ip)
+	f(kerr.InvalidRequest, user, user)
+	f(kerr.InvalidRequest, component{MatchType: matchAny})
+	f(kerr.UnsupportedVersion, component{EntityType: "host", MatchType: matchAny})
+	f(kerr.InvalidRequest, component{EntityType: "user", MatchType: matchExact - 1})
+	f(kerr.InvalidRequest, component{EntityType: "user", MatchType: matchAny + 1})
+	f(kerr.InvalidRequest, component{EntityType: "user", MatchType: matchExact})
+	f(kerr.InvalidRequest, component{EntityType: "user", MatchType: matchAny, Match: name})
+	f(kerr.InvalidRequest, component{EntityType: "user", MatchType: matchDefault, Match: name})
+}
+
 func TestDescribeUserSCRAM(t *testing.T) {
 	alice := metadata.NewUserScramCredentialRecord()
 	alice.Name, alice.Mechanism, alice.Iterations = "alice", 1, 8192

@@ -132,3 +132,49 @@ func TestBatches(t *testing.T) {
 		}
 	}
 }
+
+// A batch is behind another one if its last offset is, and below the end of the log where that is known.
+func TestFollows(t *testing.T) {
+	s := fileSegment(t, 0, batch(t, 0, 3, t0, 10))
+	f := func(fr frame, last int64, want bool) {
+		t.Helper()
+		if got := s.follows(fr, last) == nil; got != want {
+			t.Errorf("%+v behind offset %d: got %v, want %v", fr, last, got, want)
+		}
+	}
+	f(frame{last: 5}, 4, true)
+	f(frame{last: 5}, 5, false)
+	f(frame{last: 5, damaged: true}, 5, true)
+	f(frame{last: 100}, 4, true) // nothing is known of an end
+	size := s.Size()
+	s.Guard(10)
+	f(frame{last: 9}, 4, true)
+	f(frame{last: 10}, 4, false)
+	f(frame{last: 10, damaged: true}, 4, true)
+	f(frame{last: 10, position: size - 1}, 4, false)
+	f(frame{last: 10, position: size}, 4, true) // it was appended since
+}
+
+// An index may lead into the middle of something that looks like batches: two that end at the same offset are
+// none.
+func TestWalkNeedsOffsetsToIncrease(t *testing.T) {
+	f := func(want error, parts ...[]byte) {
+		t.Helper()
+		s := fileSegment(t, 0, parts...)
+		file, err := s.log.acquire()
+		must(t, err)
+		defer file.release()
+		sc := s.scanner(file)
+		defer sc.release()
+		fr, err := sc.at(0)
+		must(t, err)
+		if _, err := s.walk(&sc, fr, 5); err != want {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	odd := error(frameError("offsets do not increase"))
+	f(nil, batch(t, 0, 3, t0, 10), batch(t, 3, 3, t0, 10))
+	f(ErrNotFound, batch(t, 0, 3, t0, 10), batch(t, 3, 2, t0, 10))
+	f(odd, batch(t, 0, 3, t0, 10), batch(t, 2, 1, t0, 10), batch(t, 3, 3, t0, 10))
+	f(odd, batch(t, 0, 3, t0, 10), batch(t, 1, 1, t0, 10), batch(t, 3, 3, t0, 10))
+}
