@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"math"
@@ -468,6 +469,45 @@ func TestLookup(t *testing.T) {
 	f(Earliest, ReadUncommitted, 3)
 	f(at, ReadUncommitted, 3)
 	f(at+4000, ReadUncommitted, 4) // the first segment has such a record, below the log start
+}
+
+// A time index may know more than the messages: those of format v0 have no timestamp, whatever they came with, and the file
+// may be another segment's. The largest timestamp is that of a record that is there.
+func TestLookupMaxPastMessagesWithoutTimestamps(t *testing.T) {
+	mem := vfs.NewMem()
+	o := testOptions(mem)
+	o.Config.TimestampAfterMaxMs = math.MaxInt64
+	o.Config.MessageFormat = 0
+	l := openLog(t, o)
+	at := testTime.UnixMilli()
+	mustAppend(t, l, spec{timestamp: at + 9000}.build(t))
+	must(t, l.Roll())
+	mustAppend(t, l, spec{timestamp: at + 8000}.build(t))
+	must(t, l.Roll())
+	want := func(name string, offset, timestamp int64) {
+		t.Helper()
+		got, ok, err := l.Lookup(LookupRequest{MaxTimestamp, ReadLogEnd})
+		must(t, err)
+		if ok != (offset >= 0) || ok && (got.Offset != offset || got.Timestamp != timestamp) {
+			t.Errorf("%s: %+v, %v, want offset %d at %d", name, got, ok, offset, timestamp)
+		}
+	}
+	want("no message has a timestamp", -1, 0)
+	o.Config.MessageFormat = 2
+	l.SetConfig(o.Config)
+	for _, timestamp := range []int64{1000, 3000, 2000} {
+		mustAppend(t, l, spec{timestamp: at + timestamp}.build(t))
+		must(t, l.Roll())
+	}
+	want("converted", 3, at+3000)
+	must(t, l.Close())
+
+	foreign := binary.BigEndian.AppendUint64(nil, uint64(at+99999))
+	foreign = binary.BigEndian.AppendUint32(foreign, 0)
+	must(t, vfs.WriteFileAtomic(mem, filepath.Join(o.Dir, segment.Name(0, segment.TimeIndexFile, "")), foreign))
+	o.Clean, o.RecoveryPoint = true, l.RecoveryPoint()
+	l = openLog(t, o)
+	want("another segment's time index", 3, at+3000)
 }
 
 // An empty segment, as compaction leaves it, has the time of its file and no record.

@@ -1,7 +1,9 @@
 package commitlog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/segment"
 )
@@ -72,20 +74,29 @@ func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool
 	return segment.TimestampOffset{}, false, nil
 }
 
+// lookupMax asks the segments in the order of their largest timestamps. The first one has the record, unless all its
+// batches are without timestamps and its time index says something else: the messages had some before they were
+// converted to format v0, or the file is another segment's.
 func (l *Log) lookupMax(o *Offsets) (t segment.TimestampOffset, ok bool, err error) {
-	var latest *segment.Segment
-	largest := int64(-1)
+	type candidate struct {
+		segment   *segment.Segment
+		timestamp int64
+	}
+	var candidates []candidate
 	for _, s := range o.segments {
 		timestamp, _, err := s.MaxTimestamp()
 		if err != nil {
 			return t, false, err
 		}
-		if timestamp > largest {
-			latest, largest = s, timestamp
+		if timestamp >= 0 {
+			candidates = append(candidates, candidate{s, timestamp})
 		}
 	}
-	if latest == nil {
-		return t, false, nil
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.timestamp, a.timestamp) })
+	for _, c := range candidates {
+		if t, ok, err = c.segment.MaxTimestampRecord(); ok || err != nil {
+			break
+		}
 	}
-	return latest.MaxTimestampRecord()
+	return t, ok, err
 }

@@ -220,7 +220,7 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 	if s.health.doubt.Load() != nil {
 		fr, err = s.provenFrame(f, offset, 0)
 	}
-	if err == ErrNotFound {
+	if err == ErrNotFound || err == nil && fr.magic == 0 {
 		return t, false, nil
 	}
 	if err != nil {

@@ -19,7 +19,8 @@ type epochWalk struct {
 
 	early oddEpoch // first batch of an epoch that reaches from the log start to the first entry
 
-	count int // batches with an epoch, behind the last message of an old format
+	count int  // batches with an epoch, behind the last message of an old format
+	any   bool // there is a batch with an epoch, be it before such a message
 	odd   []oddEpoch
 	more  int // odd ones that are not in the list
 
@@ -81,6 +82,7 @@ func (w *epochWalk) batch(s *segmentCheck, position int64, b record.Batch) {
 	if epoch == -1 { // as cleaned from an old format
 		return
 	}
+	w.any = true
 	first := b.BaseOffset()
 	w.ascend(oddEpoch{s.path, position, first, epoch, w.prev.got})
 	if first < w.forgotten(s) {
@@ -193,14 +195,27 @@ func (p *partition) reportEarly() {
 		itoa(e.offset) + " on, its leader epochs begin at " + itoa(p.epochs.entries[0].StartOffset) + ": records that were deleted are back"})
 }
 
+// checkBlankEpochs looks for a file without a byte beside batches with epochs in front of messages of an old format. Who
+// empties the list because of those, or deletes its entries, leaves the header of a list.
+func (p *partition) checkBlankEpochs() error {
+	if !p.epochs.any || !p.epochs.present {
+		return nil
+	}
+	info, err := p.fs.Stat(p.epochsPath())
+	if err == nil && info.Size() == 0 {
+		p.damage(p.epochsPath(), -1, -1, "empty; batches have leader epochs")
+	}
+	return err
+}
+
 // checkEpochs decides who is wrong: the file if most batches contradict it, else the batches.
-func (p *partition) checkEpochs() {
+func (p *partition) checkEpochs() error {
 	w := &p.epochs
 	p.reportFalling()
 	p.checkLeaderEpoch()
 	p.reportEarly()
 	if w.count == 0 {
-		return
+		return p.checkBlankEpochs()
 	}
 	exists := p.kinds[checkpoint.LeaderEpochs] == files.EpochCheckpoint
 	if e := w.new; w.news > 0 {
@@ -228,4 +243,5 @@ func (p *partition) checkEpochs() {
 		e := last[len(last)-1]
 		p.damage(p.epochsPath(), -1, e.StartOffset, "epoch %d begins at offset %d, the log ends at %d", e.Epoch, e.StartOffset, p.end())
 	}
+	return nil
 }

@@ -38,6 +38,27 @@ func TestCheckFindsNothingInCleanDirectories(t *testing.T) {
 	}
 }
 
+// A list of leader epochs without a byte was never written; who empties one leaves its header. So it has lost its entries,
+// also where the batches that have epochs are followed by messages that have none.
+func TestCheckFindsBlankEpochs(t *testing.T) {
+	for content, want := range map[string]string{"": "empty; batches have leader epochs", "0\n0\n": ""} {
+		fsys, _ := offlinetest.Unpack(t, "kafka-4.4.0-old-formats")
+		file := "data/k1.1.1.down-lz4-0/leader-epoch-checkpoint"
+		if err := vfs.WriteFileAtomic(fsys, file, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range mustCheck(t, fsys, "data").Findings {
+			if f.File == file {
+				got += f.Message
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", content, got, want)
+		}
+	}
+}
+
 // A crash leaves zeros behind index entries and files that wait for their removal.
 func TestCheckTakesWhatACrashLeavesForNotes(t *testing.T) {
 	fsys, _ := offlinetest.Unpack(t, "kafka-4.4.0-crash")

@@ -140,11 +140,11 @@ func (p *partition) check(ctx context.Context) error {
 	p.orphans()
 	p.reportGaps()
 	p.reportLosses()
-	p.checkEpochs()
+	epochsErr := p.checkEpochs()
 	p.producers.finish(p)
 	p.checkStart()
 	p.checkEnds()
-	if err := p.checkSnapshots(ctx); err != nil {
+	if err := errors.Join(epochsErr, p.checkSnapshots(ctx)); err != nil {
 		return err
 	}
 	return p.checkIdentity()
