@@ -42,9 +42,9 @@ func TestCheckFindsNothingInCleanDirectories(t *testing.T) {
 // also where the batches that have epochs are followed by messages that have none.
 func TestCheckFindsBlankEpochs(t *testing.T) {
 	for content, want := range map[string]string{"": "empty; batches have leader epochs", "0\n0\n": ""} {
-		fsys, _ := offlinetest.Unpack(t, "kafka-4.4.0-old-formats")
+		fsys, mem := offlinetest.Unpack(t, "kafka-4.4.0-old-formats")
 		file := "data/k1.1.1.down-lz4-0/leader-epoch-checkpoint"
-		if err := vfs.WriteFileAtomic(fsys, file, []byte(content)); err != nil {
+		if err := vfs.WriteFileAtomic(mem, file, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
