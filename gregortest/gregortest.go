@@ -45,7 +45,8 @@ func DataDir(dir string) Option {
 }
 
 // Seed makes all that is random in the brokers of a cluster come from a number: a test that does the
-// same again in a bubble of testing/synctest meets the same ids and the same choices.
+// same again in a bubble of testing/synctest meets the same ids and the same choices. Of several brokers it
+// does not say which one is elected to decide.
 func Seed(seed uint64) Option {
 	source := random.NewSeeded(seed)
 	return func(o *gregor.Options) { o.Random = source.Stream }

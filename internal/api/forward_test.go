@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +21,14 @@ import (
 // A way is the way to another node's controller, which answers on a Server of controller listeners.
 type way struct {
 	t     *testing.T
-	leads bool
+	leads atomic.Bool
 	to    *Server // nil: nobody is known to lead
 	asked int
 	last  kmsg.Request
 	then  func() // what happens behind each request, if it is not nil
 }
 
-func (w *way) Leads() bool { return w.leads }
+func (w *way) Leads() bool { return w.leads.Load() }
 
 func (w *way) Ask(ctx context.Context, req kmsg.Request, max int16) (kmsg.Response, error) {
 	if w.to == nil {
@@ -70,7 +71,9 @@ func controllersOf(s *Server, active ActiveController) *Server {
 // twoNodes are a broker whose controller is active, its controller listener, and another broker that knows it.
 func twoNodes(t *testing.T) (leader, follower *Server, to *way) {
 	leader = cluster(t)
-	to = &way{t: t, to: controllersOf(leader, &way{leads: true})}
+	there := &way{}
+	there.leads.Store(true)
+	to = &way{t: t, to: controllersOf(leader, there)}
 	d := leader.Deps
 	d.Controller, d.Active = &elsewhere{}, to
 	return leader, New(d), to
@@ -128,7 +131,7 @@ func TestForwardFindsNoController(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			to.leads = true
+			to.leads.Store(true)
 		}()
 		began = time.Now()
 		if ask[kmsg.CreateTopicsResponse](t, s, 7, req); here.asked != 2 || time.Since(began) > 2*time.Second {
