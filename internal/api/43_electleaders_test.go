@@ -92,3 +92,17 @@ func TestReassignments(t *testing.T) {
 		t.Errorf("partitions at rest: got %+v, want none", resp.Topics)
 	}
 }
+
+// A partition that gets replicas, or only loses some, is on its way.
+func TestIsReassigning(t *testing.T) {
+	f := func(adding, removing []int32, want bool) {
+		t.Helper()
+		if got := isReassigning(&metadata.Partition{AddingReplicas: adding, RemovingReplicas: removing}); got != want {
+			t.Errorf("adding %v, removing %v: got %v, want %v", adding, removing, got, want)
+		}
+	}
+	f(nil, nil, false)
+	f([]int32{1}, nil, true)
+	f(nil, []int32{2}, true)
+	f([]int32{1}, []int32{2}, true)
+}

@@ -136,7 +136,9 @@ func TestRetentionOfCompactedLogs(t *testing.T) {
 		only := s.add("/a", partition("only"), c)
 		c.Delete, c.RetentionMs = true, time.Hour.Milliseconds()
 		both := s.add("/a", partition("both"), c)
-		for _, l := range []*commitlog.Log{only, both} {
+		c.Compact = false
+		plain := s.add("/a", partition("plain"), c) // is somebody else's to look after
+		for _, l := range []*commitlog.Log{only, both, plain} {
 			s.fill(l, 10, 1)
 			s.fill(l, 10, 1)
 			s.append(l, "k", "v")
@@ -147,6 +149,9 @@ func TestRetentionOfCompactedLogs(t *testing.T) {
 			synctest.Wait()
 			if a, b := only.NumSegments(), both.NumSegments(); a != wantOnly || b != wantBoth {
 				t.Errorf("segments: got %d and %d, want %d and %d", a, b, wantOnly, wantBoth)
+			}
+			if n := plain.NumSegments(); n != 3 {
+				t.Errorf("a log that is not compacted has %d segments, want 3", n)
 			}
 		}
 		time.Sleep(30 * time.Minute)

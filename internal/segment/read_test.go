@@ -178,3 +178,44 @@ func TestWalkNeedsOffsetsToIncrease(t *testing.T) {
 	f(odd, batch(t, 0, 3, t0, 10), batch(t, 2, 1, t0, 10), batch(t, 3, 3, t0, 10))
 	f(odd, batch(t, 0, 3, t0, 10), batch(t, 1, 1, t0, 10), batch(t, 3, 3, t0, 10))
 }
+
+// An index entry is of the batch that it leads to if its offset is in it, or in one that was there before a
+// compaction.
+func TestEntryFrame(t *testing.T) {
+	first, second := batch(t, 10, 3, t0, 10), batch(t, 13, 2, t0, 10)
+	s := fileSegment(t, 10, first, second)
+	below := fileSegment(t, 11, first)
+	f := func(s *Segment, e offsetEntry, want bool) {
+		t.Helper()
+		file, err := s.log.acquire()
+		must(t, err)
+		defer file.release()
+		sc := s.scanner(file)
+		defer sc.release()
+		fr, err := s.entryFrame(&sc, e)
+		if _, bad := err.(frameError); bad == want || want && fr.position != int64(e.position) {
+			t.Errorf("%+v: got a batch at %d, %v, want %v", e, fr.position, err, want)
+		}
+	}
+	at := int32(len(first))
+	f(s, offsetEntry{0, 0}, true)
+	f(s, offsetEntry{2, 0}, true)
+	f(s, offsetEntry{2, at}, false) // the batch begins behind it
+	f(s, offsetEntry{3, at}, true)
+	f(s, offsetEntry{4, at}, true)
+	f(below, offsetEntry{2, 0}, false) // no batch of this segment
+}
+
+// What a header says of how many offsets are lost with its batch.
+func TestLostRecords(t *testing.T) {
+	f := func(set []byte, want int64) {
+		t.Helper()
+		if got := lostRecords(set); got != want {
+			t.Errorf("format %d: got %d, want %d", set[16], got, want)
+		}
+	}
+	f(batch(t, 10, 3, t0, 10), 3)
+	f(batch(t, 10, 1, t0, 10), 1)
+	f(message(t, 0, 5), 1)
+	f(message(t, 1, 5), 1)
+}
