@@ -9,6 +9,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/logtest"
 	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/topic"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -28,15 +29,42 @@ func TestProduceWaitsForSomething(t *testing.T) {
 	f(0, 5, 0)
 }
 
+// With acks=all the answer waits until the high watermark is behind the last record, not at it.
+func TestProduceWaitsForTheLastRecord(t *testing.T) {
+	n := startNode(t, vfs.NewMem(), "data")
+	set := logtest.Values(t, record.BuilderOptions{}, "a", "b")
+	n.client().produce(9, 1, 0, set) // offsets 0 and 1
+	partition, err := n.Replicas.Partition(topic.Partition{Topic: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(acks int16, last, want int64) {
+		t.Helper()
+		p := &produceWork{acks: acks}
+		p.maybeWait(0, partition, commitlog.AppendInfo{LastOffset: last})
+		got := int64(0)
+		if len(p.waits) == 1 {
+			got = p.waits[0].required
+		}
+		if got != want || len(p.waits) > 1 {
+			t.Errorf("acks %d, last offset %d: waits %+v, want a high watermark of %d", acks, last, p.waits, want)
+		}
+	}
+	f(-1, 1, 0) // it is there already
+	f(-1, 2, 3)
+	f(-1, 9, 10)
+	f(1, 9, 0)
+}
+
 // Kafka's tools write to internal topics, as clients of one name; others must not.
 func TestProduceToInternalTopic(t *testing.T) {
 	n := startNode(t, vfs.NewMem(), "data")
 	n.Commit(testTopic("__consumer_offsets", 9, testPartition(testNode, testNode))...)
 	c := n.client()
-	f := func(clientID, topic string, want int16) {
+	f := func(clientID, name string, want int16) {
 		t.Helper()
 		req := produceRequest(1, 0, logtest.Values(t, record.BuilderOptions{}, "v"))
-		req.Topics[0].Topic = topic
+		req.Topics[0].Topic = name
 		req.SetVersion(9)
 		if _, err := c.c.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)).AppendRequest(nil, req, 1)); err != nil {
 			t.Fatal(err)
@@ -46,7 +74,7 @@ func TestProduceToInternalTopic(t *testing.T) {
 			t.Fatal("no answer")
 		}
 		if got := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode; got != want {
-			t.Errorf("client %s, topic %s: got error %d, want %d", clientID, topic, got, want)
+			t.Errorf("client %s, topic %s: got error %d, want %d", clientID, name, got, want)
 		}
 	}
 	f("test", "__consumer_offsets", kerr.InvalidTopicException.Code)
