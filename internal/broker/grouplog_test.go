@@ -165,6 +165,12 @@ func (l oneLog) Create(topic.Partition, uuid.UUID, commitlog.Config, uuid.UUID, 
 
 func (l oneLog) Delete(...topic.Partition) error { return nil }
 
+func (l oneLog) TruncateTo(_ topic.Partition, offset int64) error { return l.log.TruncateTo(offset) }
+
+func (l oneLog) TruncateFullyAndStartAt(_ topic.Partition, offset int64) error {
+	return l.log.TruncateFullyAndStartAt(offset)
+}
+
 func mustOpen(t *testing.T, o commitlog.Options) *commitlog.Log {
 	t.Helper()
 	l, err := commitlog.Open(o)

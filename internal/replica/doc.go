@@ -22,6 +22,15 @@
 //	              -> a follower's: its end is noted, the ISR and the high watermark move
 //	              -> too little: watch the partitions, look again, wait, read from scratch
 //
+// # A follower
+//
+//	fetcher, one per leader (num.replica.fetchers at most) -> Leader.Fetch, in an incremental session
+//	        -> what the answer means (followed) -> append as it came, truncate, or go on elsewhere
+//	        -> high watermark and log start of the leader are taken over
+//
+// What a fetcher decides is told by the scripts in testdata/fetcher. A follower whose log is damaged and that nobody
+// counts on, as after a loss of power, cuts the log there and gets the rest from the leader.
+//
 // # Rules
 //
 //   - Leadership does not change during an append: an append holds Partition.mu for
@@ -35,6 +44,8 @@
 //   - A leader epoch enters the log's epoch cache with the first batch written in it, which
 //     is on disk before that batch is acknowledged. Until then the partition itself answers
 //     questions about it, so that becoming a leader writes no file.
+//   - A step of a follower is done while the partition is one in the leader epoch of the fetch: no log is cut, and
+//     nothing appended, that has become the leader's.
 //   - Look-ups of topics by name or id take no lock and allocate nothing. What is known of
 //     followers takes memory only where there are some.
 package replica

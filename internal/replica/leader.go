@@ -38,7 +38,7 @@ func (p *Partition) noteFetch(log *commitlog.Log, s *PartitionState, f FollowerF
 // propose makes next, a state with another ISR pending, the partition's, and returns what it asks for; nil if there is
 // nothing, or somebody was faster.
 func (p *Partition) propose(s, next *PartitionState) *ISRChange {
-	if next == nil || p.topic.manager.o.AlterPartition == nil || !p.state.CompareAndSwap(s, next) {
+	if next == nil || p.topic.manager.alter == nil || !p.state.CompareAndSwap(s, next) {
 		return nil
 	}
 	return next.Pending
@@ -47,13 +47,12 @@ func (p *Partition) propose(s, next *PartitionState) *ISRChange {
 // alter asks the controller for c, if that is something.
 func (p *Partition) alter(c *ISRChange) {
 	if c != nil {
-		p.topic.manager.o.AlterPartition(p, c)
+		p.topic.manager.alter(p, c)
 	}
 }
 
-// Answered takes over the controller's answer to what Options.AlterPartition was given. again says that the answer
-// was neither yes nor no and that the caller has to ask again, after a pause. Only tests call it until there are
-// several brokers (issue 11).
+// Answered takes over the controller's answer to c. again says that the answer was neither yes nor no and that the
+// caller has to ask again, after a pause.
 func (p *Partition) Answered(c *ISRChange, a *ISRAnswer) (again bool) {
 	p.change(func(s *PartitionState) (next *PartitionState) {
 		next, again = s.Answered(c, a)
@@ -63,11 +62,8 @@ func (p *Partition) Answered(c *ISRChange, a *ISRAnswer) (again bool) {
 }
 
 // ShrinkISRs asks the controller to take followers that lag out of the ISR. It is due twice in
-// replica.lag.time.max.ms. Only tests call it until there are several brokers (issue 11).
+// replica.lag.time.max.ms.
 func (m *Manager) ShrinkISRs() {
-	if m.o.AlterPartition == nil {
-		return
-	}
 	m.Partitions(func(p *Partition) { p.alter(p.shrink()) })
 }
 

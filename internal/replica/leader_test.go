@@ -30,7 +30,7 @@ func led(t *testing.T, isr ...int32) (*bench, *Partition, *[]*ISRChange) {
 	t.Helper()
 	asked := &[]*ISRChange{}
 	b := newBench(t, nil)
-	b.o.AlterPartition = func(_ *Partition, c *ISRChange) { *asked = append(*asked, c) }
+	b.alter = func(_ *Partition, c *ISRChange) { *asked = append(*asked, c) }
 	b.register(testNode, 2, 3)
 	b.create("t", 1, testNode, []int32{testNode, 2, 3}, isr)
 	return b, b.partition("t"), asked
@@ -177,7 +177,7 @@ func TestISRExpandsAndShrinks(t *testing.T) {
 // Without somebody to ask the ISR is what the metadata says.
 func TestISRWithoutController(t *testing.T) {
 	b, p, _ := led(t, testNode)
-	b.o.AlterPartition = nil
+	b.alter = nil
 	mustAppend(t, p, "a")
 	b.follow(2, 1, nil)
 	b.ShrinkISRs()

@@ -1,11 +1,13 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gregor-kafka/gregor/internal/commitlog"
 	"github.com/gregor-kafka/gregor/internal/metadata"
@@ -23,6 +25,10 @@ type Logs interface {
 	Create(p topic.Partition, id uuid.UUID, c commitlog.Config, dir uuid.UUID, isNew bool) (*commitlog.Log, error)
 	// Delete takes logs away; their files go later.
 	Delete(p ...topic.Partition) error
+	// TruncateTo makes offset the log end of a follower, TruncateFullyAndStartAt makes its log empty there. Copies
+	// under way of a log lose the same.
+	TruncateTo(p topic.Partition, offset int64) error
+	TruncateFullyAndStartAt(p topic.Partition, offset int64) error
 }
 
 // Options are what a Manager works with.
@@ -36,10 +42,12 @@ type Options struct {
 	// metadata, from the goroutine of Apply. Coordinators load and unload by it.
 	OnChange func(p topic.Partition, s *PartitionState)
 
+	Follow FollowOptions
+
 	LagTimeMaxMs int64 // replica.lag.time.max.ms; 0: Kafka's 30 s
-	// AlterPartition asks the controller for another ISR. It must not wait; the answer is for Partition.Answered.
-	// Without it the ISR is what the metadata says. Only tests set it until there are several brokers (issue 11).
-	AlterPartition func(p *Partition, c *ISRChange)
+	// AlterPartition asks the controller for other ISRs, and returns an answer for each, or why there is none. Without it
+	// the ISR is what the metadata says.
+	AlterPartition func(ctx context.Context, changes []ISRRequest) ([]ISRAnswer, error)
 }
 
 // A Manager holds the partitions of this broker. All methods may be called concurrently,
@@ -49,6 +57,10 @@ type Manager struct {
 	topics     topics
 	image      atomic.Pointer[metadata.Image] // of the last Apply
 	operations sync.Pool                      // of *purgatory.Operation
+	fetchers   fetchers
+	isrs       isrSender
+	alter      func(p *Partition, c *ISRChange) // isrs.send; nil: the ISR is what the metadata says
+	shrinking  sync.WaitGroup
 
 	gone           TopicStats // of topics that were deleted
 	delayedFetches atomic.Int32
@@ -68,9 +80,40 @@ func NewManager(o Options) *Manager {
 	}
 	m := &Manager{o: o}
 	m.topics.init()
+	m.fetchers.m = m
+	m.isrs.init(m)
+	if o.AlterPartition != nil {
+		m.alter = m.isrs.send
+	}
 	m.operations.New = func() any { return purgatory.New() }
 	m.image.Store(metadata.NewImage(""))
 	return m
+}
+
+// Start begins to look for followers that lag, twice in replica.lag.time.max.ms.
+func (m *Manager) Start() {
+	if m.alter == nil {
+		return
+	}
+	m.shrinking.Go(func() {
+		ticker := time.NewTicker(time.Duration(m.o.LagTimeMaxMs) * time.Millisecond / 2)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				m.ShrinkISRs()
+			case <-m.isrs.life.Done():
+				return
+			}
+		}
+	})
+}
+
+// Close ends what runs between replicas and waits for it. Partitions go on serving.
+func (m *Manager) Close() {
+	m.fetchers.close()
+	m.isrs.close()
+	m.shrinking.Wait()
 }
 
 // Image returns the metadata that the partitions are in accordance with, or will be in a
@@ -121,8 +164,13 @@ func (m *Manager) Apply(d *metadata.Delta) error {
 	gone := m.deleteTopics(d.DeletedTopics)
 	m.image.Store(d.After)
 	errs := []error{m.deleteLogs(gone)}
+	var changed []*Partition
 	for _, c := range m.prepare(d.ChangedTopics) {
-		errs = append(errs, m.changeTopic(c))
+		some, err := m.changeTopic(c)
+		changed, errs = append(changed, some...), append(errs, err)
+	}
+	for _, p := range changed { // when all leaders lead
+		m.fetchers.follow(p)
 	}
 	return errors.Join(errs...)
 }
@@ -148,6 +196,7 @@ func (m *Manager) deleteTopics(deleted []*metadata.Topic) (gone []*Partition) {
 // end tells a partition that nobody finds any more, and whoever waits for it.
 func (m *Manager) end(p *Partition) {
 	p.end()
+	m.fetchers.follow(p)
 	m.o.OnChange(p.ID(), p.State())
 }
 
@@ -165,8 +214,8 @@ func (m *Manager) deleteLogs(gone []*Partition) error {
 }
 
 // changeTopic takes over the new and changed partitions of a topic. Everybody sees them at
-// once; then OnChange is told.
-func (m *Manager) changeTopic(c topicChange) error {
+// once; then OnChange is told. It returns those that have learned something.
+func (m *Manager) changeTopic(c topicChange) (changed []*Partition, err error) {
 	list, changed, gone, errs := m.partitionsAfter(c)
 	c.topic.partitions.Store(&list)
 	if c.isNew {
@@ -178,7 +227,7 @@ func (m *Manager) changeTopic(c topicChange) error {
 	for _, p := range changed {
 		m.o.OnChange(p.ID(), p.State())
 	}
-	return errors.Join(append(errs, m.deleteLogs(gone))...)
+	return changed, errors.Join(append(errs, m.deleteLogs(gone))...)
 }
 
 // partitionsAfter returns the partitions of a topic after a change, which of them have learned something,

@@ -26,6 +26,13 @@ type Partition struct {
 	// anybody sees the partition.
 	late *lateLog
 
+	// follows is held across each step of a follower, such as a truncation, and while the state changes: no log is cut that
+	// has become the leader's. It comes before all other mutexes.
+	follows sync.Mutex
+	// fetcher fetches for the partition while it follows, in the leader epoch followedIn. Both are guarded by fetchers.mu.
+	fetcher    *runningFetcher
+	followedIn int32
+
 	// mu is held for reading across an append and while a follower's fetch is taken in, and for writing while state
 	// changes but for a pending ISR. It comes before the log's mutex.
 	mu    sync.RWMutex
@@ -41,6 +48,17 @@ type Partition struct {
 
 // ID returns the partition's topic and number.
 func (p *Partition) ID() topic.Partition { return p.topic.partition(p.index) }
+
+// PartitionID returns the partition's name by the id of its topic.
+func (p *Partition) PartitionID() PartitionID { return PartitionID{p.topic.ID, p.index} }
+
+// logStart returns where the log begins, -1 without a log.
+func (p *Partition) logStart() int64 {
+	if log := p.log.Load(); log != nil {
+		return log.Offsets().LogStart
+	}
+	return -1
+}
 
 // TopicID returns the id of the partition's topic.
 func (p *Partition) TopicID() uuid.UUID { return p.topic.ID }
@@ -241,6 +259,8 @@ func (p *Partition) end() {
 
 // change replaces the state while nothing is appended, and reports whether it is another one.
 func (p *Partition) change(next func(*PartitionState) *PartitionState) bool {
+	p.follows.Lock()
+	defer p.follows.Unlock()
 	p.mu.Lock()
 	old := p.state.Load()
 	s := next(old)

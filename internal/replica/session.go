@@ -320,7 +320,7 @@ func (f *FetchPartition) Changed() bool {
 // next time, so that all get their turn.
 func (s *Session) Sent(f *FetchPartition) {
 	r := &f.Result
-	if r.Err != nil {
+	if r.Err != nil || r.Diverging { // a client whose log is another one does not take over our watermarks
 		f.session.highWatermark = -1
 		return
 	}
