@@ -61,7 +61,11 @@ func (l *Log) lookup(o *Offsets, r LookupRequest) (segment.TimestampOffset, bool
 		if err != nil {
 			return segment.TimestampOffset{}, false, err
 		}
-		if largest < r.Timestamp {
+		shown, err := s.MaxTimestampShown()
+		if err != nil {
+			return segment.TimestampOffset{}, false, err
+		}
+		if max(largest, shown) < r.Timestamp {
 			continue
 		}
 		// It may be empty, and then have the time of its file, or have the record below the
@@ -84,7 +88,7 @@ func (l *Log) lookupMax(o *Offsets) (t segment.TimestampOffset, ok bool, err err
 	}
 	var candidates []candidate
 	for _, s := range o.segments {
-		timestamp, _, err := s.MaxTimestamp()
+		timestamp, err := s.MaxTimestampShown()
 		if err != nil {
 			return t, false, err
 		}

@@ -122,7 +122,7 @@ func checkMax(t *testing.T, s *Segment) {
 	for l, err := range s.Batches(0, s.Size()) {
 		must(t, err)
 		if ts := l.Batch.MaxTimestamp(); ts > want.timestamp {
-			want = maxTimestamp{ts, l.Batch.LastOffset()}
+			want = maxTimestamp{timestamp: ts, offset: l.Batch.LastOffset()}
 		}
 	}
 	ts, offset, err := s.MaxTimestamp()

@@ -146,30 +146,39 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	idx := newIndexes(nil, nil)
 	idx.built = true
 	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: unknownMax(s.base)}
-	sc := s.scanner(f)
-	defer sc.release()
-	last := s.base - 1
-	for position := int64(0); ; {
-		fr, err := sc.at(position)
-		if err == io.EOF || isBadFrame(err) || err == nil && !fr.damaged && fr.last <= last {
-			idx.partial = err != io.EOF && s.health.guard.Load() == nil
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !fr.damaged {
-			b.add(fr)
-			last = fr.last
-		}
-		position = fr.end()
+	ended, _, err := s.eachGood(f, 0, s.base-1, func(fr frame) { b.add(fr) })
+	if err != nil {
+		return nil, err
 	}
+	idx.partial = !ended && s.health.guard.Load() == nil
 	b.addTime(true)
 	s.index.stored = storedEntries{}
 	s.index.dirty = true
 	s.files.renamed.Store(true) // the files may be missing
 	s.idx.Store(idx)
 	return idx, nil
+}
+
+// eachGood calls visit with each batch from a position on, behind the offset last, and passes over damage that is
+// known. It returns where it stopped, and whether that is the end of the file and not the first place that is not the
+// next batch.
+func (s *Segment) eachGood(f *openFile, position, last int64, visit func(frame)) (ended bool, stop int64, err error) {
+	sc := s.scanner(f)
+	defer sc.release()
+	for {
+		fr, err := sc.at(position)
+		if err == io.EOF || isBadFrame(err) || err == nil && !fr.damaged && fr.last <= last {
+			return err == io.EOF, position, nil
+		}
+		if err != nil {
+			return false, position, err
+		}
+		if !fr.damaged {
+			visit(fr)
+			last = fr.last
+		}
+		position = fr.end()
+	}
 }
 
 // forgetPartial drops indexes that were made while damage was the end of the file.

@@ -9,11 +9,25 @@ type timestamps struct {
 	maxKnown   bool
 	first      int64
 	firstKnown bool
+	shown      shownMax
 }
 
 // A maxTimestamp is the largest timestamp of a segment, in ms, and the last offset of the batch
 // that has it.
-type maxTimestamp struct{ timestamp, offset int64 }
+type maxTimestamp struct {
+	timestamp, offset int64
+
+	// bare says that only the time index knows the timestamp: the message is of format v0, which has none. So
+	// readers get no record with it, and nothing can be held against it.
+	bare bool
+}
+
+// A shownMax is the largest timestamp of the batches in front of a position, and the last offset there.
+type shownMax struct {
+	max      maxTimestamp
+	position int64
+	last     int64
+}
 
 // unknownMax stands for a segment without timestamps.
 func unknownMax(base int64) maxTimestamp { return maxTimestamp{timestamp: -1, offset: base} }
@@ -43,6 +57,7 @@ func (t *timestamps) set(m maxTimestamp) {
 	defer t.Unlock()
 	t.max, t.maxKnown = m, true
 	t.firstKnown = false
+	t.shown = shownMax{}
 }
 
 // learn keeps the largest timestamp unless it is known by now.
@@ -59,6 +74,23 @@ func (t *timestamps) forgetMax() {
 	t.Lock()
 	defer t.Unlock()
 	t.maxKnown = false
+	t.shown = shownMax{}
+}
+
+// shownSoFar returns what learnShown was told, if anything: then its position is above 0.
+func (t *timestamps) shownSoFar() shownMax {
+	t.Lock()
+	defer t.Unlock()
+	return t.shown
+}
+
+// learnShown keeps what goes further than what is known.
+func (t *timestamps) learnShown(m shownMax) {
+	t.Lock()
+	defer t.Unlock()
+	if m.position > t.shown.position {
+		t.shown = m
+	}
 }
 
 // ofFirst returns the largest timestamp of the first batch, if it is known.

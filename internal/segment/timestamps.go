@@ -20,32 +20,40 @@ func (s *Segment) loadMax() (maxTimestamp, error) {
 		return m, nil
 	}
 	idx, err := s.indexes()
-	if err == nil && !idx.built && !s.timesEndRight(idx) {
-		s.distrust(idx)
-		idx, err = s.indexes()
+	bare := false
+	if err == nil && !idx.built {
+		var right bool
+		if bare, right = s.timesEndRight(idx); !right {
+			s.distrust(idx)
+			idx, err = s.indexes()
+		}
 	}
 	if err != nil {
 		return m, err
 	}
-	s.stamps.learn(s.maxOf(idx))
+	m = s.maxOf(idx)
+	m.bare = bare
+	s.stamps.learn(m)
 	m, _ = s.stamps.largest()
 	return m, nil
 }
 
 // timesEndRight reports whether the last entry of the time index is for a batch that has its
-// timestamp. Retention goes by it: a wrong one could keep data forever, or not at all.
-func (s *Segment) timesEndRight(idx *indexes) bool {
+// timestamp. Retention goes by it: a wrong one could keep data forever, or not at all. It is bare if the batch
+// is a message that has none.
+func (s *Segment) timesEndRight(idx *indexes) (bare, right bool) {
 	f, err := s.log.acquire()
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer f.release()
 	e, tail := idx.lastTime(), int64(max(0, idx.lastOffset().position))
 	if e == beforeTimes { // all messages of format v0 are without
-		return s.noneLater(f, tail, e)
+		return false, s.noneLater(f, tail, e)
 	}
 	fr, err := s.locate(f, s.base+int64(e.offset), 0)
-	return err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), e) && (tail <= fr.end() || s.noneLater(f, tail, e))
+	right = err == nil && s.holds(e, fr) && s.noneLater(f, fr.end(), e) && (tail <= fr.end() || s.noneLater(f, tail, e))
+	return right && fr.magic == 0, right
 }
 
 // noneLater reports whether no batch in tailSize bytes from a position on has a larger timestamp than an
@@ -88,6 +96,46 @@ func (s *Segment) MaxTimestamp() (timestamp, offset int64, err error) {
 		return 0, 0, err
 	}
 	return m.timestamp, m.offset, nil
+}
+
+// MaxTimestampShown returns the largest timestamp of all batches that show theirs, in ms, or -1. It differs from
+// MaxTimestamp where the time index has a larger one, or another one, for a message of format v0: that is all one in the
+// file of another segment.
+func (s *Segment) MaxTimestampShown() (int64, error) {
+	m, err := s.maxShown()
+	return m.timestamp, err
+}
+
+// maxShown reads the headers of all batches, once, if the time index ends in front of a message without timestamp.
+func (s *Segment) maxShown() (maxTimestamp, error) {
+	m, err := s.loadMax()
+	if err != nil || !m.bare {
+		return m, err
+	}
+	seen := s.stamps.shownSoFar()
+	if seen.position == 0 {
+		seen.max, seen.last = unknownMax(s.base), s.base-1
+	} else if seen.position >= s.size.Load() {
+		return seen.max, nil
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return m, err
+	}
+	defer f.release()
+	if _, err := s.health.prove(&s.files, f, nil); err != nil {
+		return m, err
+	}
+	_, seen.position, err = s.eachGood(f, seen.position, seen.last, func(fr frame) {
+		if seen.last = fr.last; fr.maxTimestamp > seen.max.timestamp {
+			seen.max = maxTimestamp{timestamp: fr.maxTimestamp, offset: fr.last}
+		}
+	})
+	if err != nil {
+		return m, err
+	}
+	s.stamps.learnShown(seen)
+	return seen.max, nil
 }
 
 // LargestTimestamp returns what retention goes by, in ms: the largest timestamp, or the
@@ -186,8 +234,9 @@ func (s *Segment) startByTime(f *openFile, timestamp, start int64) (int64, error
 	if e, hit := searchTimes(idx.times.Load().view(), timestamp); hit {
 		fr, err := s.locate(f, s.base+int64(e.offset), 0)
 		switch {
-		case err == nil && (idx.built || s.holds(e, fr)):
+		case err == nil && (idx.built || fr.magic > 0 && s.holds(e, fr)):
 			from = fr.position
+		case err == nil && s.holds(e, fr): // it shows no timestamp that would prove the entry
 		case err == nil || err == ErrNotFound:
 			s.distrust(idx) // and scan
 		default:
@@ -207,8 +256,8 @@ func (s *Segment) holds(e timeEntry, f frame) bool {
 // MaxTimestampRecord returns the first record that has the largest timestamp. ok is false when
 // no record has a timestamp.
 func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
-	timestamp, offset, err := s.MaxTimestamp()
-	if err != nil || timestamp < 0 {
+	m, err := s.maxShown()
+	if err != nil || m.timestamp < 0 {
 		return t, false, err
 	}
 	f, err := s.log.acquire()
@@ -216,9 +265,9 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 		return t, false, err
 	}
 	defer f.release()
-	fr, err := s.locate(f, offset, 0)
+	fr, err := s.locate(f, m.offset, 0)
 	if s.health.doubt.Load() != nil {
-		fr, err = s.provenFrame(f, offset, 0)
+		fr, err = s.provenFrame(f, m.offset, 0)
 	}
 	if err == ErrNotFound || err == nil && fr.magic == 0 {
 		return t, false, nil
@@ -228,5 +277,5 @@ func (s *Segment) MaxTimestampRecord() (t TimestampOffset, ok bool, err error) {
 	}
 	r := newBatchReader(&s.files, s.health.damage.Load(), f, fr.position, s.size.Load())
 	defer r.release()
-	return r.firstRecord(timestamp, s.base)
+	return r.firstRecord(m.timestamp, s.base)
 }

@@ -114,6 +114,74 @@ func TestTimeIndexOfBefore(t *testing.T) {
 	f("first ones without", -1, -1, -1, -1, -1, -1, 3, 4, 5, 6)
 }
 
+// A message of format v0 has no timestamp to hold an entry of the time index against. So one that leads to it says
+// nothing about what readers get, whatever it is: of this segment, as brokers wrote for timestamps that they did
+// not store, or of another one.
+func TestTimeIndexOfMessagesWithoutTimestamps(t *testing.T) {
+	f := func(name string, index []timeEntry, set ...[]byte) {
+		t.Helper()
+		m := newFS(t)
+		s := create(t, m, 0, smallConfig())
+		inBatches := unknownMax(0)
+		for _, b := range set {
+			must(t, s.Append(b))
+			if b := record.Batch(b); b.Magic() > 0 && b.MaxTimestamp() > inBatches.timestamp {
+				inBatches = maxTimestamp{timestamp: b.MaxTimestamp(), offset: b.LastOffset()}
+			}
+		}
+		want := inBatches
+		must(t, s.Close())
+		h, err := m.OpenFile(s.Path(TimeIndexFile), os.O_RDWR|os.O_TRUNC, 0)
+		must(t, err)
+		_, err = h.WriteAt(encode(index), 0)
+		must(t, errors.Join(err, h.Close()))
+		s = open(t, m, 0, smallConfig())
+		shown := func() {
+			t.Helper()
+			if ts, err := s.MaxTimestampShown(); ts != want.timestamp || err != nil {
+				t.Errorf("%s: largest timestamp shown %d, %v, want %d", name, ts, err, want.timestamp)
+			}
+			r, ok, err := s.MaxTimestampRecord()
+			if ok != (want.timestamp >= 0) || err != nil || ok && (r.Timestamp != want.timestamp || r.Offset != want.offset) {
+				t.Errorf("%s: record with the largest timestamp %+v, %v, %v, want %+v", name, r, ok, err, want)
+			}
+		}
+		shown()
+		for ts := range want.timestamp + 2 {
+			if got, ok, err := s.OffsetByTimestamp(ts, 0); ok != (ts <= want.timestamp) || ok && got.Timestamp < ts || err != nil {
+				t.Errorf("%s: time %d is at %+v, %v, %v", name, ts, got, ok, err)
+			}
+		}
+		if want.timestamp >= 0 {
+			if got, _, err := s.OffsetByTimestamp(0, 0); got.Offset != 1 || err != nil { // the first that has one
+				t.Errorf("%s: time 0 is at %d, %v, want 1", name, got.Offset, err)
+			}
+		}
+		if last := index[len(index)-1]; !s.idx.Load().built { // what retention goes by
+			if ts, _, err := s.MaxTimestamp(); ts != last.timestamp || err != nil {
+				t.Errorf("%s: largest timestamp %d, %v, want %d", name, ts, err, last.timestamp)
+			}
+		}
+		next, err := s.NextOffset() // of what comes behind, too
+		must(t, err)
+		must(t, s.Append(batch(t, next, 1, 30, 60)))
+		want = maxTimestamp{timestamp: 30, offset: next}
+		shown()
+		_, err = s.TruncateTo(next)
+		must(t, err)
+		want = inBatches
+		shown()
+	}
+	none := func(offset int64) []byte { return message(t, 0, offset) }
+	mixed := [][]byte{none(0), batch(t, 1, 1, 5, 60), none(2), batch(t, 3, 1, 9, 60), none(4), batch(t, 5, 1, 7, 60), none(6)}
+	f("all without", []timeEntry{{40, 2}}, none(0), none(1), none(2))
+	f("later than all", []timeEntry{{40, 4}}, mixed...)
+	f("last, later than all", []timeEntry{{50, 6}}, mixed...)
+	f("behind a right one", []timeEntry{{9, 3}, {50, 6}}, mixed...)
+	f("hides earlier ones", []timeEntry{{0, 2}, {9, 3}}, mixed...)
+	f("hides the largest", []timeEntry{{1, 4}, {8, 6}}, mixed...)
+}
+
 // Indexes that were made while damage was the end of the file are made again when a Guard looks behind it.
 func TestIndexesMadeBeforeGuard(t *testing.T) {
 	m := newFS(t)

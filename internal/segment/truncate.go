@@ -103,6 +103,7 @@ func (s *Segment) reloadMax(f *openFile) error {
 	fr, err := s.locate(f, best.offset, 0)
 	if err == nil {
 		from = fr.position
+		best.bare = best.timestamp >= 0 && fr.magic == 0
 	} else if err != ErrNotFound {
 		return err
 	}
