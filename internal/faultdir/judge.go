@@ -189,8 +189,8 @@ func (j *judgement) pinned(id topic.Partition, want, have *PartitionReading) boo
 	if have.LastStable >= want.LastStable {
 		return false
 	}
-	if r, ok := byOffset(have.Uncommitted)[have.LastStable]; ok && j.scope.Foreign[id] && r.Producer >= 0 && byOffset(want.Uncommitted)[r.Offset].Digest != r.Digest {
-		return true
+	if r, ok := byOffset(have.Uncommitted)[have.LastStable]; ok && j.scope.Foreign[id] && byOffset(want.Uncommitted)[r.Offset].Digest != r.Digest {
+		return r.Producer >= 0 && r.Control < 0 && !have.ends(r)
 	}
 	if r, ok := byOffset(want.Uncommitted)[have.LastStable]; ok {
 		return j.undecided(want, r, j.scope.Lost[id])
@@ -282,6 +282,13 @@ func (p *PartitionReading) commits(r Record) bool {
 		}
 	}
 	return false
+}
+
+// ends reports whether a marker behind a record ends its transaction.
+func (p *PartitionReading) ends(r Record) bool {
+	return slices.ContainsFunc(p.Uncommitted, func(m Record) bool {
+		return m.Offset > r.Offset && m.Control >= 0 && m.Producer == r.Producer
+	})
 }
 
 // undecided reports whether the marker that ended a record's transaction may be lost.

@@ -144,6 +144,52 @@ func TestJudgeObjectsToRefusals(t *testing.T) {
 	f("no end", MetaProperties, errHangs, Hangs)
 }
 
+// What a whole file of another partition excuses: its records, and that one of its transactions that nothing ends holds
+// the last stable offset back. No more.
+func TestJudgeOfForeignFiles(t *testing.T) {
+	f := func(what string, foreign bool, sabotage func(*PartitionReading), want ...Rule) {
+		t.Helper()
+		got, scope := someReading(), someScope()
+		scope.Foreign = map[topic.Partition]bool{touched: foreign}
+		sabotage(got.Partitions[touched])
+		j := newJudgement(scope, someReading())
+		j.reading(got)
+		if !slices.Equal(j.rules(), want) {
+			t.Errorf("%s: %v, want %v", what, j.list, want)
+		}
+		if excused := !slices.Contains(want, OtherAnswer); j.heldBack != excused {
+			t.Errorf("%s: counted as held back: %v", what, j.heldBack)
+		}
+	}
+	// The records of 7 and 8 are others, of a producer, and readers of committed records get what is in front.
+	open := func(producer int64, lastStable int64) func(*PartitionReading) {
+		return func(p *PartitionReading) {
+			for i := 7; i <= 8; i++ {
+				p.Uncommitted[i].Digest, p.Uncommitted[i].Producer = 70, producer
+			}
+			p.LastStable = lastStable
+			p.Committed = slices.DeleteFunc(p.Committed, func(r Record) bool { return r.Offset >= lastStable })
+		}
+	}
+	and := func(changes ...func(*PartitionReading)) func(*PartitionReading) {
+		return func(p *PartitionReading) {
+			for _, c := range changes {
+				c(p)
+			}
+		}
+	}
+	f("open", true, open(9, 7))
+	f("open, but nothing is another's", false, open(9, 7), OtherAnswer, Wrong, Lost)
+	f("no transaction", true, open(-1, 7), OtherAnswer, Lost)
+	f("ended", true, and(open(9, 7), func(p *PartitionReading) { p.Uncommitted[9].Producer, p.Uncommitted[9].Control = 9, 1 }), OtherAnswer, Lost)
+	f("another's is ended", true, and(open(9, 7), func(p *PartitionReading) { p.Uncommitted[9].Producer, p.Uncommitted[9].Control = 8, 1 }))
+	f("a marker that is another's", true, and(open(9, 7), func(p *PartitionReading) { p.Uncommitted[7].Control = 1 }), OtherAnswer, Lost)
+	f("in front of it", true, open(9, 4), OtherAnswer, Lost)
+	f("at its own aborted record", true, open(9, 5), OtherAnswer, Lost)
+	f("where nothing is", true, and(open(9, 7), func(p *PartitionReading) { p.Uncommitted = without(p.Uncommitted, 7) }), OtherAnswer, Lost)
+	f("what is in front is read", true, and(open(9, 7), func(p *PartitionReading) { p.Committed = without(p.Committed, 3) }), Lost)
+}
+
 // Without a fault there is nothing to object to, and the subjects have in them what faults need.
 func TestSubjectsWithoutFault(t *testing.T) {
 	resent := 0
