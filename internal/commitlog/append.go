@@ -141,21 +141,22 @@ func (l *Log) admitLocked(batch record.Batch, o AppendOptions) (b producerBatch,
 	if !duplicate {
 		return b, false, producers.check(batch, parseEndTxn(batch), o)
 	}
-	lost, err := l.isLost(b)
+	lost, err := l.isLost(b, producers.newest(batch) == b)
 	switch {
 	case err != nil:
 		return b, false, &StepError{l.partition, "append", err}
 	case !lost:
 		return b, true, nil
 	case !producers.endsWith(batch, b):
-		return b, false, fmt.Errorf("%v: %w: the batch at offset %d, which is sent again, is in quarantine", l.partition, record.ErrCorrupt, b.firstOffset())
+		return b, false, fmt.Errorf("%v: %w: the batch at offset %d, which is sent again, cannot be read", l.partition, record.ErrCorrupt, b.firstOffset())
 	}
-	l.logger.Warn("batch in quarantine is sent again, and written again", "partition", l.partition, "offset", b.firstOffset(), "producer", batch.ProducerID())
+	l.logger.Warn("batch that cannot be read is sent again, and written again", "partition", l.partition, "offset", b.firstOffset(), "producer", batch.ProducerID())
 	return b, false, nil
 }
 
-// isLost reports whether the readers of a batch of a producer are told that it is in quarantine.
-func (l *Log) isLost(b producerBatch) (bool, error) {
+// isLost reports whether a batch of a producer cannot be read: it is in quarantine, or it is not there and compaction has
+// not taken it, which leaves the newest one of each producer, at least its header.
+func (l *Log) isLost(b producerBatch, newest bool) (bool, error) {
 	o := l.offsets.Load()
 	i := floorSegment(o.segments, b.lastOffset)
 	if i < 0 || b.lastOffset < o.LogStart {
@@ -166,12 +167,14 @@ func (l *Log) isLost(b producerBatch) (bool, error) {
 	switch {
 	case errors.Is(err, record.ErrCorrupt):
 		return true, nil
-	case errors.Is(err, segment.ErrNotFound): // compacted
-		return false, nil
-	case err == nil:
-		slice.Release()
+	case errors.Is(err, segment.ErrNotFound):
+		return newest, nil
+	case err != nil:
+		return false, err
 	}
-	return false, err
+	found := slice.First().BaseOffset <= b.lastOffset
+	slice.Release()
+	return newest && !found, nil
 }
 
 // firstOffsetOf returns the offset that a set gets. The one behind its last must exist as well:

@@ -144,10 +144,15 @@ func (s *ProducerState) duplicate(b record.Batch) (producerBatch, bool) {
 	return p.find(b.BaseSequence(), b.LastSequence())
 }
 
+// newest returns the last batch of the producer of b, which it repeats or which is behind that.
+func (s *ProducerState) newest(b record.Batch) producerBatch {
+	p := s.producers[b.ProducerID()]
+	return p.batches[p.newest]
+}
+
 // endsWith reports whether b, which repeats the batch had, goes on where the log has its producer.
 func (s *ProducerState) endsWith(b record.Batch, had producerBatch) bool {
-	p := s.producers[b.ProducerID()]
-	return p.batches[p.newest] == had && b.IsTransactional() == (p.txn.offset >= 0)
+	return s.newest(b) == had && b.IsTransactional() == (s.producers[b.ProducerID()].txn.offset >= 0)
 }
 
 // check says why a leader must refuse b, which has a producer id. Followers and recovery

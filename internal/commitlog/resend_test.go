@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gregor-kafka/gregor/internal/record"
+	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
 
@@ -67,4 +68,30 @@ func TestEarlierBatchInQuarantineIsRefused(t *testing.T) {
 		}
 	}
 	l.Abandon()
+}
+
+// Compaction leaves the newest batch of each producer, at least its header. So one that is not there is lost, and written
+// again; an earlier one may have been compacted.
+func TestBatchThatIsNotThereIsWrittenAgain(t *testing.T) {
+	f := func(clean bool, base int64, sequence int32, want string) {
+		t.Helper()
+		mem := vfs.NewMem()
+		o := threeSegments(t, mem)
+		o.HighWatermark, o.Clean, o.RecoveryPoint, o.Config.Compact = 6, clean, 4, true
+		for _, name := range []string{logName(base), indexName(base), segment.Name(base, segment.TimeIndexFile, "")} {
+			must(t, vfs.WriteFileAtomic(mem, dir+name, nil))
+		}
+		l, err := Open(o)
+		must(t, err)
+		info, err := l.AppendAsLeader(spec{tag: "b", producer: &record.Producer{ID: 7, BaseSequence: sequence}}.build(t), 0, AppendOptions{})
+		must(t, err)
+		if got := fmt.Sprint(info.FirstOffset, info.Duplicate); got != want {
+			t.Errorf("segment %d is empty: sequence %d sent again is at %s, want %s", base, sequence, got, want)
+		}
+		must(t, l.Close())
+	}
+	f(true, 4, 5, "6 false")
+	f(false, 2, 3, "3 true") // in the empty one
+	f(true, 2, 5, "5 true")
+	f(false, 0, 5, "5 true")
 }
