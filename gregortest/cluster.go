@@ -194,7 +194,7 @@ func (n *Node) start() error {
 	p := &process{}
 	o := defaults(n.tb)
 	o.Logger = slog.New(&processLog{Handler: o.Logger.Handler(), killed: &p.killed})
-	o.FS, o.Network, o.Listen = n.disk, n.host, ""
+	o.FS, o.Network, o.Listen = n.disk, &processNetwork{n.host, &p.killed}, ""
 	for _, option := range n.options {
 		option(&o)
 	}
@@ -240,6 +240,28 @@ func (n *Node) Kill() {
 func (n *Node) Crash(rng *rand.Rand) {
 	n.Kill()
 	n.disk = n.disk.CrashClone(rng)
+}
+
+// A processNetwork is that of a host until its process is killed.
+type processNetwork struct {
+	*memnet.Host
+	killed *atomic.Bool
+}
+
+// Dial implements gregor.Network.
+func (n *processNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if n.killed.Load() {
+		return nil, net.ErrClosed
+	}
+	return n.Host.Dial(ctx, network, address)
+}
+
+// Listen implements gregor.Network.
+func (n *processNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	if n.killed.Load() {
+		return nil, net.ErrClosed
+	}
+	return n.Host.Listen(ctx, network, address)
 }
 
 // A processLog is silent once its process was killed.

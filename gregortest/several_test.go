@@ -1,6 +1,7 @@
 package gregortest_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -69,12 +70,19 @@ func createOn(t *testing.T, c *gregortest.Cluster, topic string, node int32) {
 	asked.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "flush.messages", Value: kmsg.StringPtr("1")}}
 	asked.ReplicaAssignment = []kmsg.CreateTopicsRequestTopicReplicaAssignment{{Partition: 0, Replicas: []int32{node}}}
 	req.Topics = []kmsg.CreateTopicsRequestTopic{asked}
-	resp, err := req.RequestWith(t.Context(), clientOf(t, c, node))
-	if err == nil {
-		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
-	}
-	if err != nil {
-		t.Fatal(err)
+	client := clientOf(t, c, node)
+	for {
+		resp, err := req.RequestWith(t.Context(), client)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+		}
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, kerr.InvalidReplicaAssignment) { // it was out of service, and the controller has not heard of it yet
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
@@ -94,8 +102,10 @@ func TestMetadataOutlivesNodes(t *testing.T) {
 			other := int32(id%3 + 1)
 			topic := fmt.Sprintf("round%d", round)
 			createOn(t, c, topic, other)
+			awaitTopic(t, c, topic, id%3+1, (id+1)%3+1)
 			produceTo(t, c, topic, "a")
 			killed.Start()
+			awaitTopic(t, c, topic, 1, 2, 3)
 			wantContent(t, c, topic, "a")
 		}
 		for id := 1; id <= 3; id++ {
@@ -103,17 +113,23 @@ func TestMetadataOutlivesNodes(t *testing.T) {
 		}
 		c.Start()
 		for round := range 6 {
-			wantContent(t, c, fmt.Sprintf("round%d", round), "a")
+			topic := fmt.Sprintf("round%d", round)
+			awaitTopic(t, c, topic, 1, 2, 3)
+			wantContent(t, c, topic, "a")
 		}
 	})
 }
 
-// awaitTopic waits until every node knows a topic: who is asked answers by the metadata that it has.
-func awaitTopic(t *testing.T, c *gregortest.Cluster, topic string) {
+// awaitTopic waits until nodes know a topic and its leader: who is asked answers by the metadata that it has.
+func awaitTopic(t *testing.T, c *gregortest.Cluster, topic string, nodes ...int) {
 	t.Helper()
-	for id := int32(1); id <= 3; id++ {
-		admin := kadm.NewClient(clientOf(t, c, id))
-		for known, err := admin.ListTopics(t.Context(), topic); err != nil || known.Error() != nil; known, err = admin.ListTopics(t.Context(), topic) {
+	for _, id := range nodes {
+		admin := kadm.NewClient(clientOf(t, c, int32(id)))
+		for {
+			known, err := admin.ListTopics(t.Context(), topic)
+			if err == nil && known.Error() == nil && known[topic].Partitions[0].Leader >= 0 {
+				break
+			}
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
@@ -129,14 +145,80 @@ func TestMetadataOutlivesPartitions(t *testing.T) {
 			other := int32(alone%3 + 1)
 			topic := fmt.Sprintf("round%d", round)
 			createOn(t, c, topic, other)
+			awaitTopic(t, c, topic, alone%3+1, (alone+1)%3+1)
 			produceTo(t, c, topic, "a")
 			c.Heal()
 			createOn(t, c, topic+"-healed", int32(alone))
-			awaitTopic(t, c, topic)
-			awaitTopic(t, c, topic+"-healed")
+			awaitTopic(t, c, topic, 1, 2, 3)
+			awaitTopic(t, c, topic+"-healed", 1, 2, 3)
 			produceTo(t, c, topic+"-healed", "b")
 			wantContent(t, c, topic, "a")
 			wantContent(t, c, topic+"-healed", "b")
 		}
+	})
+}
+
+// statesOf returns who is fenced, by what a node knows.
+func statesOf(t *testing.T, c *gregortest.Cluster, node int32) map[int32]bool {
+	t.Helper()
+	req := kmsg.NewPtrDescribeClusterRequest()
+	req.IncludeFencedBrokers = true
+	resp, err := req.RequestWith(t.Context(), clientOf(t, c, node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fenced := map[int32]bool{}
+	for _, b := range resp.Brokers {
+		fenced[b.NodeID] = b.IsFenced
+	}
+	return fenced
+}
+
+func awaitFenced(t *testing.T, c *gregortest.Cluster, asked, node int32, want bool, within time.Duration) {
+	t.Helper()
+	began := time.Now()
+	for {
+		if fenced, known := statesOf(t, c, asked)[node]; known && fenced == want {
+			return
+		}
+		if time.Since(began) > within {
+			t.Fatalf("after %v node %d has fenced=%v", within, node, !want)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// A broker that is not heard of is out of service after a session, one that stops cleanly at once, and who comes back
+// is in service when it has started.
+func TestBrokersAreFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gregortest.NewCluster(t, 3)
+		for id := int32(1); id <= 3; id++ {
+			for other := int32(1); other <= 3; other++ {
+				awaitFenced(t, c, id, other, false, time.Second)
+			}
+		}
+		c.Node(1).Kill()
+		if statesOf(t, c, 2)[1] {
+			t.Error("node 1 is fenced as soon as it is killed")
+		}
+		awaitFenced(t, c, 2, 1, true, 13*time.Second)
+		c.Node(1).Start()
+		if statesOf(t, c, 1)[1] {
+			t.Error("node 1 has started and is fenced")
+		}
+		began := time.Now()
+		c.Node(2).Stop()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("a clean stop took %v", took)
+		}
+		awaitFenced(t, c, 1, 2, true, 5*time.Second) // when there is a leader of the quorum again
+		c.Node(2).Start()
+		awaitFenced(t, c, 3, 2, false, time.Second)
+
+		c.Partition(3)
+		awaitFenced(t, c, 1, 3, true, 14*time.Second)
+		c.Heal()
+		awaitFenced(t, c, 1, 3, false, 12*time.Second)
 	})
 }

@@ -56,7 +56,9 @@ func (s *Server) controllerTable() []api {
 		{key: apiVersionsKey, min: 0, max: 5, handle: handle(s, s.apiVersions)},
 		{key: int16(kmsg.Envelope), min: 0, max: 0, handle: handle(s, s.envelope)},
 		{key: int16(kmsg.BrokerRegistration), min: 0, max: 4, handle: handle(s, s.brokerRegistration)},
+		{key: int16(kmsg.BrokerHeartbeat), min: 0, max: 2, handle: handle(s, s.brokerHeartbeat)},
 		{key: int16(kmsg.AllocateProducerIDs), min: 0, max: 0, handle: handle(s, s.allocateProducerIDs)},
+		{key: int16(kmsg.AssignReplicasToDirs), min: 0, max: 0, handle: handle(s, s.assignReplicasToDirs)},
 	}
 	for _, a := range s.table() {
 		if a.forwarded {

@@ -19,8 +19,9 @@ import (
 // (sendOn); the methods for that are this node's.
 type ClusterController struct {
 	*controller.Controller
-	Active    ActiveController
-	ClusterID string
+	Active      ActiveController
+	ClusterID   string
+	BrokerEpoch func() int64 // this broker's
 }
 
 // CreateTopics creates topics that clients use (auto.create.topics.enable) or that are gregor's own.
@@ -73,7 +74,12 @@ const registerPause = 100 * time.Millisecond
 func (c *ClusterController) RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error) {
 	for {
 		epoch, err = c.tryToRegister(ctx, r)
-		if kind := controller.KindOf(err); err == nil || kind != "" && kind != controller.NotController {
+		switch controller.KindOf(err) {
+		case "", controller.NotController, controller.DuplicateBrokerRegistration: // which ends with a session
+			if err == nil {
+				return epoch, nil
+			}
+		default:
 			return epoch, err
 		}
 		select {
@@ -94,6 +100,31 @@ func (c *ClusterController) tryToRegister(ctx context.Context, r controller.Regi
 	}
 	resp := answer.(*kmsg.BrokerRegistrationResponse)
 	return resp.BrokerEpoch, refusalOf(resp.ErrorCode, nil)
+}
+
+// Heartbeat tells the active controller how this broker does.
+func (c *ClusterController) Heartbeat(ctx context.Context, h controller.Heartbeat) (a controller.HeartbeatAnswer, err error) {
+	if c.Active.Leads() {
+		return c.Controller.Heartbeat(ctx, h)
+	}
+	answer, err := c.Active.Ask(ctx, heartbeatRequest(&h), 2)
+	if err != nil {
+		return a, err
+	}
+	resp := answer.(*kmsg.BrokerHeartbeatResponse)
+	return controller.HeartbeatAnswer{CaughtUp: resp.IsCaughtUp, Fenced: resp.IsFenced, Shutdown: resp.ShouldShutdown}, refusalOf(resp.ErrorCode, nil)
+}
+
+// AssignDirectories tells the active controller where this broker has its replicas.
+func (c *ClusterController) AssignDirectories(ctx context.Context, broker int32, list []controller.DirectoryAssignment) error {
+	if c.Active.Leads() {
+		return c.Controller.AssignDirectories(ctx, broker, list)
+	}
+	answer, err := c.Active.Ask(ctx, assignmentRequest(broker, c.BrokerEpoch(), list), 0)
+	if err != nil {
+		return err
+	}
+	return refusalOf(answer.(*kmsg.AssignReplicasToDirsResponse).ErrorCode, nil)
 }
 
 // AllocateProducerIDs implements Controller.

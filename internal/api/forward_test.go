@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -209,7 +210,7 @@ func TestEnvelope(t *testing.T) {
 // A broker registers with the controller of another node, and gets producer ids and topics from there.
 func TestClusterController(t *testing.T) {
 	leader, follower, to := twoNodes(t)
-	c := &ClusterController{Active: to, ClusterID: leader.ClusterID}
+	c := &ClusterController{Active: to, ClusterID: leader.ClusterID, BrokerEpoch: func() int64 { return 0 }}
 	self := leader.Metadata().Broker(leader.NodeID)
 	epoch, err := c.RegisterBroker(t.Context(), controller.Registration{
 		ID: 7, IncarnationID: self.IncarnationID, Endpoints: self.Endpoints, LogDirs: nil, PreviousEpoch: -1,
@@ -225,6 +226,13 @@ func TestClusterController(t *testing.T) {
 	if got := leader.Metadata().Broker(7); err != nil || got == nil || got.Epoch != epoch || *got.Rack != rack || got.LogDirs[0] != dirs[0] {
 		t.Errorf("epoch %d, %v: %+v", epoch, err, got)
 	}
+	a, err := c.Heartbeat(t.Context(), controller.Heartbeat{Broker: 7, BrokerEpoch: epoch, MetadataOffset: epoch, CordonedDirs: dirs})
+	if want := (controller.HeartbeatAnswer{CaughtUp: true}); err != nil || a != want {
+		t.Errorf("heartbeat: %+v, %v", a, err)
+	}
+	if _, err := c.Heartbeat(t.Context(), controller.Heartbeat{Broker: 7, BrokerEpoch: epoch - 1}); controller.KindOf(err) != controller.StaleBrokerEpoch {
+		t.Errorf("heartbeat of an earlier life: %v", err)
+	}
 	first, count, err := c.AllocateProducerIDs(t.Context(), 7, epoch)
 	if err != nil || count != 1000 {
 		t.Errorf("ids %d+%d, %v", first, count, err)
@@ -236,8 +244,44 @@ func TestClusterController(t *testing.T) {
 	if err != nil || len(created) != 2 || created[0].Err != nil || controller.KindOf(created[1].Err) != controller.InvalidTopic {
 		t.Errorf("%+v, %v", created, err)
 	}
+	made := leader.Metadata().Topic("made")
+	at := made.Partitions[0].Replicas[0]
+	list := []controller.DirectoryAssignment{{TopicID: made.ID, Partition: 0, Directory: uuid.UUID{9: 9}}}
+	if err := c.AssignDirectories(t.Context(), at, list); err != nil {
+		t.Error(err)
+	}
+	if got, _ := leader.Metadata().Topic("made").Partitions[0].Directory(at); got != list[0].Directory {
+		t.Errorf("the replica is in %v", got)
+	}
 	c.ClusterID = "elsewhere"
 	if _, err := c.RegisterBroker(t.Context(), controller.Registration{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a broker of another cluster: %v", err)
+	}
+}
+
+// What a heartbeat and the places of replicas say comes over as it was said.
+func TestBrokerRequests(t *testing.T) {
+	ids := []uuid.UUID{{0: 1}, {0: 2}}
+	for _, h := range []controller.Heartbeat{
+		{}, {Broker: 3, BrokerEpoch: 7, MetadataOffset: 9, WantFence: true}, {WantShutdown: true, OfflineDirs: ids},
+		{CordonedDirs: []uuid.UUID{}}, {CordonedDirs: ids[:1]},
+	} {
+		req := heartbeatRequest(&h)
+		req.SetVersion(2)
+		got := new(kmsg.BrokerHeartbeatRequest)
+		got.SetVersion(2)
+		if err := got.ReadFrom(req.AppendTo(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(h, heartbeatOf(got)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+	list := []controller.DirectoryAssignment{
+		{TopicID: ids[0], Partition: 0, Directory: ids[1]}, {TopicID: ids[0], Partition: 1, Directory: ids[1]},
+		{TopicID: ids[1], Partition: 0, Directory: ids[1]}, {TopicID: ids[0], Partition: 2, Directory: ids[0]},
+	}
+	if diff := cmp.Diff(list, assignmentsOf(assignmentRequest(1, 2, list))); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -56,6 +56,8 @@ type Controller interface {
 // A BrokerController decides what brokers ask for themselves. Controller listeners serve it.
 type BrokerController interface {
 	RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error)
+	Heartbeat(ctx context.Context, h controller.Heartbeat) (controller.HeartbeatAnswer, error)
+	AssignDirectories(ctx context.Context, broker int32, list []controller.DirectoryAssignment) error
 }
 
 // A Server answers requests. It is a wire.Handler.

@@ -53,7 +53,8 @@ type Broker struct {
 	cleaner     *cleaner.Manager
 	logs        *logdir.Manager
 	quorum      *quorum.Quorum
-	voter       *voter // nil: this node decides alone
+	voter       *voter     // nil: this node decides alone
+	lifecycle   *lifecycle // nil: likewise
 	verdict     ownership.Verdict
 	frozen      atomic.Pointer[error] // why the metadata does not go on
 	controller  metadataController
@@ -76,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{logger: o.Logger, world: o.World.complete(), done: make(chan struct{})}
 	b.setState(web.Starting)
 	steps := []func(context.Context, *config.Broker) error{
-		b.divideDescriptors, b.bind, b.serveControllers, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.serve,
+		b.divideDescriptors, b.bind, b.serveControllers, b.openLogDirs, b.serveWeb, b.startQuorum, b.makeReplicas, b.register, b.loadLogs, b.follow, b.enterService, b.serve,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o.Config); err != nil {
@@ -160,7 +161,7 @@ func (b *Broker) startQuorum(context.Context, *config.Broker) error {
 	}
 	b.settings.load(q.Image())
 	control := controller.New(controller.Options{
-		Quorum: q, Random: b.world.Random("decisions"),
+		Quorum: q, Random: b.world.Random("decisions"), Leads: q.Leads, SessionTimeout: b.voter.sessionTimeout(),
 		Rules: controller.Rules{TopicDefaults: b.settings.topicDefaults, ValidateConfigs: b.settings.validate, ListConfig: b.settings.listConfig},
 	})
 	b.onStop("controller", func(context.Context) error {
@@ -228,10 +229,11 @@ func (b *Broker) register(ctx context.Context, c *config.Broker) error {
 	if err != nil {
 		return fmt.Errorf("registration: %w", err)
 	}
+	b.logs.SetBrokerEpoch(epoch)
+	b.startHeartbeats(c, epoch)
 	if err := b.catchUp(ctx, c, epoch); err != nil {
 		return err
 	}
-	b.logs.SetBrokerEpoch(epoch)
 	b.directories = &directoryReports{
 		controller: b.controller, broker: b.logs.NodeID(), epoch: epoch,
 		timeout: c.Milliseconds("log.dir.failure.timeout.ms"), fail: b.fail, logger: b.logger,
@@ -341,6 +343,7 @@ func (b *Broker) serve(_ context.Context, c *config.Broker) error {
 	for _, l := range b.listeners {
 		server.Serve(l.name, l.socket)
 	}
+	b.leaveServiceOnStop(c)
 	return nil
 }
 

@@ -32,6 +32,7 @@ type voter struct {
 	timeout time.Duration // controller.quorum.request.timeout.ms: among voters
 
 	askTimeout time.Duration // controller.socket.timeout.ms: of what is asked of the active controller
+	session    time.Duration // broker.session.timeout.ms
 
 	sockets []listener // controller listeners
 	cluster atomic.Pointer[string]
@@ -59,10 +60,19 @@ func newVoter(c *config.Broker, network Network) (*voter, error) {
 	}
 	v := &voter{node: node, network: network, joined: make(chan struct{})}
 	v.timeout, v.askTimeout = c.Milliseconds("controller.quorum.request.timeout.ms"), c.Milliseconds("controller.socket.timeout.ms")
+	v.session = c.Milliseconds("broker.session.timeout.ms")
 	for _, l := range listed {
 		v.voters = append(v.voters, quorum.Voter{ID: l.ID, Address: l.Addr()})
 	}
 	return v, nil
+}
+
+// sessionTimeout is that of brokers, 0 for the only one.
+func (v *voter) sessionTimeout() time.Duration {
+	if v == nil {
+		return 0
+	}
+	return v.session
 }
 
 // peers are what the quorum needs to know.
@@ -172,7 +182,60 @@ func (b *Broker) vote(own *controller.Controller) metadataController {
 		Controller: own, Active: v, Brokers: own,
 	}))
 	b.onStop("connection to the controller", v.disconnect)
-	return &api.ClusterController{Controller: own, Active: v, ClusterID: clusterID}
+	return &clusterNode{b, &api.ClusterController{Controller: own, Active: v, ClusterID: clusterID, BrokerEpoch: func() int64 { return b.lifecycle.epoch }}}
+}
+
+// A clusterNode asks the active controller of several. What there is to say of log directories heartbeats say.
+type clusterNode struct {
+	b *Broker
+	*api.ClusterController
+}
+
+// DirectoriesOffline implements directoryController.
+func (n *clusterNode) DirectoriesOffline(ctx context.Context, _ int32, _ int64, dirs []uuid.UUID) error {
+	return n.b.lifecycle.directoriesOffline(ctx, dirs)
+}
+
+// CordonDirectories implements directoryController.
+func (n *clusterNode) CordonDirectories(ctx context.Context, _ int32, _ int64, dirs []uuid.UUID) error {
+	return n.b.lifecycle.cordonDirectories(ctx, dirs)
+}
+
+// startHeartbeats begins to tell the controller of several that this broker is there.
+func (b *Broker) startHeartbeats(c *config.Broker, epoch int64) {
+	if b.voter == nil {
+		return
+	}
+	b.lifecycle = &lifecycle{
+		heartbeat: b.controller.Heartbeat, image: b.quorum.Image, broker: b.logs.NodeID(), epoch: epoch, logger: b.logger,
+		interval: c.Milliseconds("broker.heartbeat.interval.ms"), timeout: c.Milliseconds("broker.session.timeout.ms") / 2,
+	}
+	b.lifecycle.start()
+	b.onStop("heartbeats", b.lifecycle.close)
+}
+
+// enterService waits until the controller of several has put this broker into service, and it knows that itself.
+func (b *Broker) enterService(ctx context.Context, _ *config.Broker) error {
+	if b.voter == nil {
+		return nil
+	}
+	if err := b.lifecycle.serve(ctx); err != nil {
+		return fmt.Errorf("the controller does not put this broker into service: %w", err)
+	}
+	return b.awaitImage(ctx, func(img *metadata.Image) bool { return img.Broker(b.logs.NodeID()).Active() })
+}
+
+// leaveServiceOnStop has others lead before this broker stops, if there are others.
+func (b *Broker) leaveServiceOnStop(c *config.Broker) {
+	if b.voter == nil || !c.Bool("controlled.shutdown.enable") {
+		return
+	}
+	b.onStop("controlled shutdown", func(ctx context.Context) error {
+		if err := b.lifecycle.shutDown(ctx); err != nil {
+			b.logger.Warn("this broker stops without the controller: others find out when they do not hear of it", "err", err)
+		}
+		return nil
+	})
 }
 
 // catchUp waits until this node has the metadata with its own registration, and judges the partitions in its

@@ -29,8 +29,51 @@ type Registration struct {
 // logs may have lost their ends. It returns the broker epoch.
 func (c *Controller) RegisterBroker(ctx context.Context, r Registration) (epoch int64, err error) {
 	return decide(ctx, c, false, func(img *metadata.Image, g given) ([]metadata.Record, int64, error) {
+		if c.sessions != nil {
+			return c.sessions.register(img, r, g)
+		}
 		return registerBroker(img, r, g.nextOffset)
 	})
+}
+
+// register registers a broker of several, fenced until its heartbeats ask for more. Another broker of the same id that
+// is heard of has to be silent for a session first. It is no other one if it has a log directory of the one that is
+// registered, which the process before it held a lock of: then that is over. (Kafka's waits for the session all the
+// same.) What an earlier life of it led others lead.
+func (s *sessions) register(img *metadata.Image, r Registration, g given) ([]metadata.Record, int64, error) {
+	s.enter(img, g)
+	if err := checkRegistration(img, r); err != nil {
+		return nil, -1, err
+	}
+	if old := img.Broker(r.ID); old != nil && s.valid(old, g.now) && !old.InControlledShutdown && isOther(old, r) {
+		return nil, -1, refuse(DuplicateBrokerRegistration, "broker %d is registered and was heard of within %v", r.ID, s.timeout)
+	}
+	delete(s.known, r.ID)
+	records := []metadata.Record{registrationRecord(r, g.nextOffset)}
+	return append(records, forEachPartition(img, func(p *metadata.Partition) *metadata.PartitionChangeRecord {
+		change := retire(img, p, r.ID)
+		if dirs := knownDirectories(p, r); dirs != nil {
+			if change == nil {
+				change = metadata.NewPartitionChangeRecord()
+			}
+			change.Directories = dirs
+		}
+		return change
+	})...), g.nextOffset, nil
+}
+
+// isOther reports whether a registration is that of another broker than the one that is registered.
+func isOther(old *metadata.Broker, r Registration) bool {
+	return old.IncarnationID != r.IncarnationID && !slices.ContainsFunc(r.LogDirs, func(dir uuid.UUID) bool { return slices.Contains(old.LogDirs, dir) })
+}
+
+func registrationRecord(r Registration, epoch int64) *metadata.RegisterBrokerRecord {
+	return &metadata.RegisterBrokerRecord{
+		BrokerID: r.ID, IncarnationID: r.IncarnationID, BrokerEpoch: epoch, Fenced: true, Rack: r.Rack,
+		EndPoints: slices.SortedFunc(slices.Values(r.Endpoints), func(a, b metadata.BrokerEndpoint) int { return strings.Compare(a.Name, b.Name) }),
+		Features:  slices.SortedFunc(slices.Values(r.Features), func(a, b metadata.BrokerFeature) int { return strings.Compare(a.Name, b.Name) }),
+		LogDirs:   slices.SortedFunc(slices.Values(r.LogDirs), compareIDs),
+	}
 }
 
 // registerBroker makes the offset of the registration the broker epoch.
@@ -38,26 +81,13 @@ func registerBroker(img *metadata.Image, r Registration, epoch int64) ([]metadat
 	if err := checkRegistration(img, r); err != nil {
 		return nil, -1, err
 	}
-	endpoints := slices.SortedFunc(slices.Values(r.Endpoints), func(a, b metadata.BrokerEndpoint) int { return strings.Compare(a.Name, b.Name) })
-	features := slices.SortedFunc(slices.Values(r.Features), func(a, b metadata.BrokerFeature) int { return strings.Compare(a.Name, b.Name) })
 	old := img.Broker(r.ID)
 	clean := old != nil && old.Epoch == r.PreviousEpoch
 	records := []metadata.Record{
-		&metadata.RegisterBrokerRecord{
-			BrokerID: r.ID, IncarnationID: r.IncarnationID, BrokerEpoch: epoch, EndPoints: endpoints, Features: features,
-			Rack: r.Rack, LogDirs: slices.SortedFunc(slices.Values(r.LogDirs), compareIDs), Fenced: true,
-		},
+		registrationRecord(r, epoch),
 		&metadata.BrokerRegistrationChangeRecord{BrokerID: r.ID, BrokerEpoch: epoch, Fenced: -1},
 	}
-	for _, name := range img.TopicNames() {
-		t := img.Topic(name)
-		for n, p := range t.Partitions {
-			if change := elect(img, p, r, clean); change != nil {
-				change.TopicID, change.PartitionID = t.ID, int32(n)
-				records = append(records, change)
-			}
-		}
-	}
+	records = append(records, forEachPartition(img, func(p *metadata.Partition) *metadata.PartitionChangeRecord { return elect(img, p, r, clean) })...)
 	return records, epoch, nil
 }
 

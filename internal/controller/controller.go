@@ -28,6 +28,13 @@ type Options struct {
 	Rules  Rules
 	Random io.Reader        // nil is the host's; never fails
 	Now    func() time.Time // time.Now when nil
+
+	// Leads reports whether this controller is the active one; nil: it always is.
+	Leads func() bool
+
+	// SessionTimeout is how long a broker that is not heard of stays in service (broker.session.timeout.ms). 0
+	// is for the only node of a cluster: its broker is in service from its registration on.
+	SessionTimeout time.Duration
 }
 
 // Rules are the configuration's part in decisions. The functions must not call the Controller.
@@ -53,6 +60,7 @@ type given struct {
 	now        time.Time
 	random     *seed // of all that is random in the decision
 	nextOffset int64 // of the first record that it makes
+	epoch      int32 // of this node's leadership
 }
 
 // source returns the randomness of the decision, from its beginning.
@@ -78,8 +86,9 @@ func (s *seed) get() [32]byte {
 // records are committed and published. The methods may be called concurrently. An error that is not
 // an *Error, or that is a NotController, is the quorum's: the request may or may not have been committed.
 type Controller struct {
-	opts   Options
-	events chan func() // decisions to take
+	opts     Options
+	events   chan func() // decisions to take
+	sessions *sessions   // of the goroutine that decides
 
 	stop  context.Context // over after Close
 	close context.CancelFunc
@@ -103,19 +112,32 @@ func New(o Options) *Controller {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Controller{opts: o, events: make(chan func()), ended: make(chan struct{})}
+	if o.Leads == nil {
+		o.Leads = func() bool { return true }
+	}
+	c := &Controller{opts: o, events: make(chan func()), ended: make(chan struct{}), sessions: newSessions(o.SessionTimeout)}
 	c.stop, c.close = context.WithCancel(context.Background())
 	go c.run()
 	return c
 }
 
-// run takes the decisions in the order in which they come.
+// run takes the decisions in the order in which they come, and looks for brokers that are not heard of.
 func (c *Controller) run() {
 	defer close(c.ended)
+	var look <-chan time.Time
+	if c.sessions != nil {
+		ticker := time.NewTicker(c.opts.SessionTimeout / looksPerSession)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for {
 		select {
 		case take := <-c.events:
 			take()
+		case <-look:
+			if c.opts.Leads() {
+				c.fenceSilent()
+			}
 		case <-c.stop.Done():
 			return
 		}
@@ -129,8 +151,8 @@ func (c *Controller) Close() {
 }
 
 // give asks the world what the next decision is given.
-func (c *Controller) give(nextOffset int64) given {
-	return given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: nextOffset, random: &seed{stream: c.opts.Random}}
+func (c *Controller) give(t quorum.Tail) given {
+	return given{Rules: c.opts.Rules, now: c.opts.Now(), nextOffset: t.NextOffset, epoch: t.Epoch, random: &seed{stream: c.opts.Random}}
 }
 
 // A decision makes records and an answer of an image. It changes nothing, not even its request: it is
@@ -178,7 +200,7 @@ func take[A any](ctx context.Context, c *Controller, validateOnly bool, d decisi
 		}
 		var records []metadata.Record
 		tail := c.opts.Quorum.Tail()
-		records, v.answer, v.refused = d(tail.Image, c.give(tail.NextOffset))
+		records, v.answer, v.refused = d(tail.Image, c.give(tail))
 		if validateOnly || v.refused != nil {
 			records = nil
 		}

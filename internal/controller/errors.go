@@ -10,20 +10,21 @@ type Kind string
 
 // The kinds, in the order of Kafka's codes.
 const (
-	UnknownTopicOrPartition  Kind = "UNKNOWN_TOPIC_OR_PARTITION"
-	InvalidTopic             Kind = "INVALID_TOPIC_EXCEPTION"
-	TopicAlreadyExists       Kind = "TOPIC_ALREADY_EXISTS"
-	InvalidPartitions        Kind = "INVALID_PARTITIONS"
-	InvalidReplicationFactor Kind = "INVALID_REPLICATION_FACTOR"
-	InvalidReplicaAssignment Kind = "INVALID_REPLICA_ASSIGNMENT"
-	InvalidConfig            Kind = "INVALID_CONFIG"
-	NotController            Kind = "NOT_CONTROLLER"
-	InvalidRequest           Kind = "INVALID_REQUEST"
-	PolicyViolation          Kind = "POLICY_VIOLATION"
-	StaleBrokerEpoch         Kind = "STALE_BROKER_EPOCH"
-	UnknownTopicID           Kind = "UNKNOWN_TOPIC_ID"
-	BrokerIDNotRegistered    Kind = "BROKER_ID_NOT_REGISTERED"
-	InvalidRegistration      Kind = "INVALID_REGISTRATION"
+	UnknownTopicOrPartition     Kind = "UNKNOWN_TOPIC_OR_PARTITION"
+	InvalidTopic                Kind = "INVALID_TOPIC_EXCEPTION"
+	TopicAlreadyExists          Kind = "TOPIC_ALREADY_EXISTS"
+	InvalidPartitions           Kind = "INVALID_PARTITIONS"
+	InvalidReplicationFactor    Kind = "INVALID_REPLICATION_FACTOR"
+	InvalidReplicaAssignment    Kind = "INVALID_REPLICA_ASSIGNMENT"
+	InvalidConfig               Kind = "INVALID_CONFIG"
+	NotController               Kind = "NOT_CONTROLLER"
+	InvalidRequest              Kind = "INVALID_REQUEST"
+	PolicyViolation             Kind = "POLICY_VIOLATION"
+	StaleBrokerEpoch            Kind = "STALE_BROKER_EPOCH"
+	UnknownTopicID              Kind = "UNKNOWN_TOPIC_ID"
+	DuplicateBrokerRegistration Kind = "DUPLICATE_BROKER_REGISTRATION"
+	BrokerIDNotRegistered       Kind = "BROKER_ID_NOT_REGISTERED"
+	InvalidRegistration         Kind = "INVALID_REGISTRATION"
 )
 
 // An Error is a refusal. Nothing was changed, unless its kind is NotController: another node may have

@@ -127,7 +127,8 @@ func (c *Client) connect(ctx context.Context) error {
 
 // roundTrip sends a request in the version that it has. After an error the connection is closed.
 func (c *Client) roundTrip(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	stop := context.AfterFunc(ctx, func() { c.nc.SetDeadline(time.Unix(1, 0)) })
+	nc := c.nc
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	resp, err := c.exchange(req)
 	if !stop() && err != nil && ctx.Err() != nil {
 		err = ctx.Err()

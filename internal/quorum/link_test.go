@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/gregor-kafka/gregor/internal/memnet"
 	"github.com/gregor-kafka/gregor/internal/metadata"
 	"github.com/gregor-kafka/gregor/internal/uuid"
+	"github.com/gregor-kafka/gregor/vfs"
 )
 
 // A linkedNode is a voter with a place on a network, where others say hello to it.
@@ -337,4 +339,35 @@ func TestExchange(t *testing.T) {
 	f([]byte{0, 0, 0xff, 6, 0, 0, 0, 1, 0xff, 0}, "with something else")
 	f([]byte("HTTP/1.1 400 Bad Request"), "with something else")
 	f(nil, "EOF")
+}
+
+// A voter whose disk fails says nothing more to the others, and ends; they go on.
+func TestVoterWithAFailedDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := newLinked(t, 1, 2, 3)
+		defer c.stop()
+		failed := make(chan error, 3)
+		for _, n := range nodes {
+			n.options = func(o *Options) { o.OnFailure = func(err error) { failed <- err } }
+			n.start(c)
+		}
+		leader := c.leader()
+		broken := nodes[c.ids[leader%3]]
+		broken.fs.SetHook(func(op vfs.Op) error {
+			if op.Kind.Changes() {
+				return syscall.EIO
+			}
+			return nil
+		})
+		nodes[leader].kill(c) // the next election begins with a new epoch, which it cannot write
+		if err := <-failed; !errors.Is(err, syscall.EIO) {
+			t.Errorf("the broken voter ended with %v", err)
+		}
+		if err := broken.q.Close(); err != nil && !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+		broken.q = nil
+		nodes[leader].start(c)
+		c.createTopics(c.leader(), 0, 3)
+	})
 }

@@ -109,6 +109,7 @@ func (q *Quorum) join() (err error) {
 // connect makes the transport over connections.
 func (q *Quorum) connect(p *peers) raft.Transport {
 	q.link = newLink(q.opts.NodeID, q.dial)
+	q.state.silence = func() { q.link.Close() }
 	return &networkTransport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: q.link, MaxPool: 3, Timeout: p.RequestTimeout,
 		Logger: hclog.NewNullLogger(), // what fails raft says, too, and it says who

@@ -27,8 +27,8 @@ const inFlightMax = 64
 type Tail struct {
 	Image      *metadata.Image
 	NextOffset int64
+	Epoch      int32 // of this node's leadership
 	version    uint64
-	epoch      int32 // of this node's leadership
 }
 
 // proposals are those that are not published yet. What they are built on each other is one chain: if
@@ -124,7 +124,7 @@ func (q *Quorum) submit(ctx context.Context, t, next Tail, records []metadata.Re
 	if err := errors.Join(ctx.Err(), q.machine.broken()); err != nil {
 		return nil, err
 	}
-	batch, err := proposedBatch(records, t.Image.Feature(metadata.MetadataVersion), t.epoch, q.opts.Now().UnixMilli())
+	batch, err := proposedBatch(records, t.Image.Feature(metadata.MetadataVersion), t.Epoch, q.opts.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (q *Quorum) enqueue(t, next Tail, batch []byte) (*proposal, error) {
 		return nil, ErrStale
 	}
 	p := &proposal{future: q.raft.Apply(batch, 0), done: make(chan struct{})} // there is a place for it: it has a slot
-	next.version, next.epoch = t.version+1, t.epoch
+	next.version, next.Epoch = t.version+1, t.Epoch
 	m.tail, m.last = next, p
 	m.count++
 	q.proposals.flying <- p
@@ -221,7 +221,7 @@ func (q *Quorum) beginEpoch(epoch int32) {
 	m.Lock()
 	defer m.Unlock()
 	m.tail.version++
-	m.tail.epoch = epoch
+	m.tail.Epoch = epoch
 }
 
 // closeProposals refuses what comes; what is in flight is seen to its end.

@@ -51,6 +51,9 @@ type quorumState struct {
 	fail   *failure
 	found  quorumStateData // as the file was; nobody leads and epoch 0 when it was missing
 
+	// silence cuts this node off from the other voters; nil where there are none.
+	silence func()
+
 	mu   sync.Mutex
 	data quorumStateData // as in the file, but for an epoch without a vote
 }
@@ -174,7 +177,7 @@ func (s *quorumState) SetUint64(key []byte, value uint64) error {
 		data := s.data
 		data.LeaderEpoch, data.LeaderID, data.VotedID = int32(value), nobody, nobody
 		if !s.alone() {
-			return s.writeLocked(data)
+			return s.writeEpochLocked(data)
 		}
 		s.data = data
 		return nil
@@ -182,6 +185,18 @@ func (s *quorumState) SetUint64(key []byte, value uint64) error {
 		return nil // LastVoteCand follows
 	}
 	return fmt.Errorf("raft sets %s to %d in epoch %d", key, value, s.data.LeaderEpoch)
+}
+
+// writeEpochLocked makes a new epoch durable. raft answers a failure with a panic, so it is told of none: instead
+// nothing that it says from now on leaves this node, whose broker ends (Options.OnFailure).
+func (s *quorumState) writeEpochLocked(data quorumStateData) error {
+	err := s.writeLocked(data)
+	if err == nil || s.silence == nil || s.fail.get() == nil {
+		return err
+	}
+	s.silence()
+	s.data = data
+	return nil
 }
 
 // GetUint64 implements raft.StableStore.
