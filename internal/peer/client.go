@@ -127,10 +127,10 @@ func (c *Client) connect(ctx context.Context) error {
 
 // roundTrip sends a request in the version that it has. After an error the connection is closed.
 func (c *Client) roundTrip(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	nc := c.nc
+	nc := c.nc // which may be closed, and forgotten, while the function runs
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	resp, err := c.exchange(req)
-	if !stop() && err != nil && ctx.Err() != nil {
+	if !stop() { // nothing can be read or written any more
 		err = ctx.Err()
 	}
 	if err != nil {

@@ -241,3 +241,19 @@ func FuzzSkipTags(f *testing.F) {
 		}
 	})
 }
+
+// A request that ends while its answer makes no sense ends as any other: nobody touches a connection that is gone.
+func TestEndsWhileItFails(t *testing.T) {
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := &broker{t: t, answer: func(_, _ int16, _ int32, _ []byte) []byte {
+			go cancel()
+			return make([]byte, 8) // a frame of 0 bytes
+		}}
+		c := b.client(Options{})
+		if _, err := c.Request(ctx, kmsg.NewPtrMetadataRequest(), 12); err == nil {
+			t.Fatal("nonsense is an answer")
+		}
+		cancel()
+	}
+}
