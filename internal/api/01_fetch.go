@@ -134,7 +134,7 @@ func (f *fetchWork) read(body []byte) bool {
 		f.eachForgotten(&d, func([]byte, uuid.UUID, int32) {})
 	}
 	if f.version >= 11 {
-		d.String(f.flexible) // the rack: there is no other replica to recommend
+		f.req.Rack = d.String(f.flexible)
 	}
 	if f.flexible {
 		f.readTags(&d)

@@ -181,9 +181,17 @@ func (f *fetchWork) writeFound(w *wire.Response, p *replica.FetchPartition, size
 		f.writeAborted(w, r)
 	}
 	if f.version >= 11 {
-		w.Buf = binary.BigEndian.AppendUint32(w.Buf, 1<<32-1) // no preferred replica
+		w.Buf = binary.BigEndian.AppendUint32(w.Buf, uint32(preferred(r)))
 	}
 	w.Buf = wire.AppendArrayLen(w.Buf, size, f.flexible)
+}
+
+// preferred is the replica that the client is to read from, -1 for this one.
+func preferred(r *replica.FetchResult) int32 {
+	if r.Elsewhere {
+		return r.Preferred
+	}
+	return -1
 }
 
 func (f *fetchWork) writeAborted(w *wire.Response, r *replica.FetchResult) {

@@ -21,6 +21,8 @@ type FetchRequest struct {
 	Follower *Follower
 	// AnyReplica lets a consumer read from a follower, up to the follower's high watermark (KIP-392).
 	AnyReplica bool
+	// Rack is where a consumer is that may read from a follower; empty: nowhere. It is a view of the request.
+	Rack []byte
 	// Output, if not nil, is flushed once before the fetch waits. An error ends the fetch.
 	Output interface{ Flush() error }
 
@@ -68,6 +70,10 @@ type FetchResult struct {
 	Diverging      bool
 	DivergingEpoch int32
 	DivergingEnd   int64
+
+	// Elsewhere says that there are no records here, since the consumer is to read from the replica Preferred.
+	Elsewhere bool
+	Preferred int32
 }
 
 // Fetch reads the partitions in order, and waits if they have too little, until they have
@@ -181,7 +187,7 @@ func read(req *FetchRequest, parts []*FetchPartition, first bool) (bytes int, an
 			}
 		}
 		r := &p.Result
-		answer = answer || r.Err != nil || r.Diverging
+		answer = answer || r.Err != nil || r.Diverging || r.Elsewhere
 		n := r.Read.Slice.Size()
 		bytes += n
 		left -= n
@@ -224,7 +230,10 @@ func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, fi
 	if err == nil && f.LastFetchedEpoch >= 0 {
 		err = p.checkDivergence(log, f)
 	}
-	if err != nil || r.Diverging {
+	if err == nil && len(req.Rack) > 0 && s.leadership != nil {
+		p.prefer(log, f, req)
+	}
+	if err != nil || r.Diverging || r.Elsewhere {
 		r.Err = err
 		return
 	}
@@ -233,6 +242,20 @@ func (p *Partition) fetch(f *FetchPartition, req *FetchRequest, maxBytes int, fi
 		// A piece of a batch is of no use to anybody: the next fetch has it first.
 		r.Read.Slice.Release()
 		r.Read.Slice = segment.Slice{}
+	}
+}
+
+// prefer finds out whether a consumer is to read from another replica.
+func (p *Partition) prefer(log *commitlog.Log, f *FetchPartition, req *FetchRequest) {
+	if !p.topic.manager.o.RackAware || !req.AnyReplica {
+		return
+	}
+	p.followers.Lock()
+	defer p.followers.Unlock()
+	s, o := p.state.Load(), log.Offsets()
+	v := p.wideView(log, o)
+	if id := s.PreferredReplica(req.Rack, f.Offset, &v); s.Leading && id != s.Leader {
+		f.Result.Elsewhere, f.Result.Preferred, f.Result.Read.Offsets = true, id, o
 	}
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 
 	Follow FollowOptions
 
+	// RackAware sends consumers to a replica in their own rack (replica.selector.class).
+	RackAware bool
+
 	LagTimeMaxMs int64 // replica.lag.time.max.ms; 0: Kafka's 30 s
 	// AlterPartition asks the controller for other ISRs, and returns an answer for each, or why there is none. Without it
 	// the ISR is what the metadata says.

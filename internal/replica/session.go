@@ -309,7 +309,7 @@ func (s *Session) Append(list []*FetchPartition) []*FetchPartition {
 // Changed reports whether the result tells the client anything new.
 func (f *FetchPartition) Changed() bool {
 	r := &f.Result
-	if r.Err != nil || r.Diverging || r.Read.Slice.Size() > 0 {
+	if r.Err != nil || r.Diverging || r.Elsewhere || r.Read.Slice.Size() > 0 {
 		return true
 	}
 	o := r.Read.Offsets
