@@ -29,7 +29,7 @@ var order = [][]string{
 	{"internal/controller"},
 	{"internal/replica"},
 	{"internal/wire"},
-	{"internal/coordinator"},
+	{"internal/coordinator", "internal/leader"},
 	{"internal/api"},
 	{"internal/web"},
 	{"internal/broker"},
@@ -72,11 +72,11 @@ var importers = map[string][]string{
 }
 
 // knowsCodes lists the packages that know the protocol's error codes: the one that answers, and clients.
-var knowsCodes = []string{"internal/api", "internal/client", "internal/faultdir", "conformance", "bench"}
+var knowsCodes = []string{"internal/api", "internal/leader", "internal/client", "internal/faultdir", "conformance", "bench"}
 
 // speaksKafka lists the packages that know the protocol's structs.
 var speaksKafka = []string{
-	"internal/peer", "internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
+	"internal/peer", "internal/leader", "internal/replica", "internal/wire", "internal/coordinator", "internal/api", "internal/web", "internal/broker",
 	"internal/client", "internal/faultdir", ".", "gregortest", "cmd", "conformance", "bench",
 }
 

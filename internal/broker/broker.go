@@ -188,6 +188,8 @@ func (b *Broker) makeReplicas(_ context.Context, c *config.Broker) error {
 		NodeID: b.logs.NodeID(), Logs: b.logs, Logger: b.logger, OnChange: b.partitionChanged,
 		LogConfig:    func(name string) commitlog.Config { return b.settings.logConfig(b.replicas.Image(), name) },
 		LagTimeMaxMs: c.Long("replica.lag.time.max.ms"),
+		Follow:       b.followOptions(c),
+		RackAware:    rackAware(c),
 	})
 	b.groups = group.New(b.groupOptions())
 	b.onStop("groups", func(context.Context) error {
@@ -270,6 +272,11 @@ func belongs(img *metadata.Image, nodeID int32, p topic.Partition) bool {
 // follow applies the image and, from then on, every change of it.
 func (b *Broker) follow(context.Context, *config.Broker) error {
 	b.quorum.Subscribe(func(_ *metadata.Image, d *metadata.Delta) { b.apply(d) })
+	b.replicas.Start()
+	b.onStop("followers", func(context.Context) error {
+		b.replicas.Close()
+		return nil
+	})
 	b.logs.Start(context.Background())
 	b.startCleaner()
 	return nil

@@ -51,7 +51,7 @@ type voter struct {
 }
 
 // newVoter returns nil when the configuration names no other voter, or the operator has this node decide alone. Until
-// partitions are copied (issue 11) nobody gets a cluster who has not asked for it by name.
+// replicas join the ISR again (issue 11) nobody gets a cluster who has not asked for it by name.
 func newVoter(c *config.Broker, network Network) (*voter, error) {
 	listed, err := c.QuorumVoters()
 	node := int32(c.Int("node.id"))
