@@ -232,7 +232,7 @@ func contradicts(segments []*segment.Segment, s *segment.Segment, entries []segm
 		return false, nil
 	}
 	_, lost, err := s.LostEnd()
-	return lost, err
+	return lost || len(s.Damages()) > 0, err
 }
 
 // hasControl reports whether a producer has a control batch behind an offset, by the headers.

@@ -173,6 +173,9 @@ func newRecovery(l *Log, o Options, left *leftovers) (r *recovery, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.clean {
+		r.closed = o.CleanState
+	}
 	if left.has(checkpoint.Losses) {
 		err = r.losses.load(l.fs, o.Dir)
 		if errors.Is(err, checkpoint.ErrCorrupt) {
@@ -280,8 +283,8 @@ func (r *recovery) absentFiles(o Options, left *leftovers, orphans []string) (li
 			bases = append(bases, base)
 		}
 	}
-	if s := o.CleanState; s != nil && r.clean {
-		for _, f := range s.files {
+	if r.closed != nil {
+		for _, f := range r.closed.files {
 			if f.kind == logFile && !slices.ContainsFunc(r.segments, func(s *segment.Segment) bool { return s.BaseOffset() == f.offset }) {
 				bases = append(bases, f.offset)
 			}

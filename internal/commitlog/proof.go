@@ -161,7 +161,27 @@ func (r *recovery) noteAbsent() error {
 	if len(r.absent) > 0 && (len(r.segments) == 0 || max(r.absent[0].base, r.logStart) < r.segments[0].BaseOffset()) {
 		r.front = r.absent[0].base
 	}
+	r.noteShortened()
 	return r.noteEmptied()
+}
+
+// noteShortened looks for sealed segments that have fewer bytes than when the log was closed. Cut behind a
+// batch they look like what compaction leaves.
+func (r *recovery) noteShortened() {
+	if r.closed == nil {
+		return
+	}
+	sizes := map[int64]int64{}
+	for _, f := range r.closed.files {
+		if f.kind == logFile {
+			sizes[f.offset] = f.size
+		}
+	}
+	for _, s := range r.segments[:max(0, len(r.segments)-1)] {
+		if had := sizes[s.BaseOffset()]; s.Size() < had {
+			r.losses.add(s.BaseOffset(), r.after(s.BaseOffset()), fmt.Errorf("%w: %s has %d bytes, and had %d", segment.ErrEndLost, s.Path(segment.LogFile), s.Size(), had))
+		}
+	}
 }
 
 // after returns the base of the first segment behind an offset, or unbounded.

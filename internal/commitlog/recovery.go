@@ -20,6 +20,7 @@ type recovery struct {
 	logStart int64 // log start checkpoint
 
 	claims [witnesses]int64 // of the log end
+	closed *CleanState      // what the log was when it was closed, if that is known
 	absent []absentFile     // .log files that were there
 	// unindexed has the bases of .log files that have no .index file.
 	unindexed []int64
@@ -224,7 +225,7 @@ func (r *recovery) cleanEnd() (end int64, certain bool, err error) {
 	if err != nil && !errors.Is(err, record.ErrCorrupt) {
 		return 0, false, err
 	}
-	if r.claims[byIndex], err = last.IndexedEnd(max(end, last.BaseOffset())); err != nil {
+	if r.claims[byIndex], err = last.IndexedEnd(max(end, last.BaseOffset()), math.MaxInt64); err != nil {
 		return 0, false, err
 	}
 	if whole && !ok && r.claims[byIndex] == 0 {

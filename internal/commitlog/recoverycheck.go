@@ -190,6 +190,10 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 		return 0, err
 	}
 	r.made, r.stored = nil, lost.aborted
+	indexes, err := r.witness(i)
+	if err != nil {
+		return 0, err
+	}
 	cut, err = s.Recover(func(found segment.Located) error {
 		b := found.Batch
 		last := found.Position+int64(b.Size()) == size
@@ -226,12 +230,37 @@ func (r *recovery) recoverSegment(i int, count *recoveryCount) (cut int64, err e
 	if err := lost.atEnd(); err != nil {
 		return 0, err
 	}
+	if err := r.noteIndexed(i, indexes); err != nil {
+		return 0, err
+	}
 	if err := r.narrow(s); err != nil {
 		return 0, err
 	}
 	r.producers.end = max(r.producers.end, r.end)
 	l.setFactsLocked(r.segments, s, &txnFacts{open: r.producers.openTxns()})
 	return cut, nil
+}
+
+// witness reads what the indexes of segment i say, nil for the last one: of that they say nothing after an
+// unclean stop, see cleanEnd.
+func (r *recovery) witness(i int) (*segment.IndexWitness, error) {
+	if i+1 == len(r.segments) {
+		return nil, nil
+	}
+	return r.segments[i].IndexWitness()
+}
+
+// noteIndexed notes that the end of segment i, in front of another one, is lost, if its indexes were longer.
+func (r *recovery) noteIndexed(i int, indexes *segment.IndexWitness) error {
+	if indexes == nil {
+		return nil
+	}
+	base := r.segments[i+1].BaseOffset()
+	end, err := r.segments[i].EndBy(indexes, r.end, base)
+	if end > 0 {
+		r.losses.add(r.end, base, fmt.Errorf("%w: the indexes know of them up to %d", segment.ErrEndLost, end))
+	}
+	return err
 }
 
 // bound returns what all offsets of segment i are below.

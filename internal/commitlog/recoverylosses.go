@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/gregor-kafka/gregor/internal/segment"
@@ -66,6 +67,9 @@ func (r *recovery) noteLostEnd(s *segment.Segment, base int64) error {
 	}
 	s.Guard(base)
 	d, ok, err := s.LostEnd()
+	if list := s.Damages(); len(list) > 0 && errors.Is(list[len(list)-1].Err, segment.ErrEndLost) { // whoever looked for the end has met it
+		d, ok = list[len(list)-1], true
+	}
 	if err != nil || !ok || d.End <= r.producers.end {
 		return err
 	}

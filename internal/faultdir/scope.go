@@ -162,10 +162,11 @@ func otherCluster(before, after []byte) bool {
 }
 
 // silent reports whether a .log file that was cut, or is older, still goes with all else: it ends behind a
-// batch, another segment follows, no index leads beyond its end, and the log had gaps before.
+// batch, another segment follows, no index leads beyond its end, the log had gaps before, and no clean stop of
+// gregor has noted its size.
 func silent(f Fault, before, after *Tree) bool {
 	data := after.Files[f.Path].Data
-	if kindOf(f.Path) != LogFile || f.Kind != Cut && f.Kind != Older && f.Kind != Empty {
+	if kindOf(f.Path) != LogFile || f.Kind != Cut && f.Kind != Older && f.Kind != Empty || sized(f.Path, after) {
 		return false
 	}
 	spans := spansOf(data, 0)
@@ -205,6 +206,14 @@ func silent(f Fault, before, after *Tree) bool {
 		return proofs(after)[p] <= next
 	}
 	return gaps
+}
+
+// sized reports whether the log directory of a file has what gregor notes of its files at a clean stop.
+func sized(name string, t *Tree) bool {
+	dir := path.Dir(path.Dir(name))
+	_, marker := t.Files[path.Join(dir, string(CleanShutdown))]
+	_, state := t.Files[path.Join(dir, string(CleanState))]
+	return marker && state
 }
 
 func (s *Scope) partitions(f Fault) (p, q topic.Partition) {

@@ -76,5 +76,8 @@ func (s *Segment) AddLoss(first, end int64, why error) {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	d := Damage{Position: s.size.Load(), First: first, End: end, Err: why}
+	if known, ok := damageList(s.Damages()).with(first); ok && known.End >= end {
+		return
+	}
 	s.health.setLocked(&s.files, append(slices.Clone(s.Damages()), d))
 }

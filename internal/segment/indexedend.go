@@ -7,18 +7,28 @@ import (
 )
 
 // IndexedEnd returns the offset behind the last batch that the index files know of, if that is
-// behind the last good batch; next is where that seems to be. It is 0 for none. A file may be another
-// log's, or have a bit turned round, so that an entry counts only
+// behind the last good batch; next is where that seems to be. It is 0 for none. All offsets are below
+// bound, the base of the next segment, or math.MaxInt64. A file may be another log's, or have a bit
+// turned round, so that an entry counts only
 //
 //   - with both of its fields: a position, or a timestamp, behind all of the file as well as the offset,
-//   - and if something else speaks for it: bad bytes at the end, the other index, or an
-//     entry of the same index that leads to its batch.
+//   - and if something else speaks for it: its offset is in the gap behind a batch and in front of the next
+//     segment, bad bytes are at the end, the other index leads there, or an entry of the same index leads
+//     to its batch.
 //
 // The .log file is only read where an entry leads further.
-func (s *Segment) IndexedEnd(next int64) (int64, error) {
-	w, err := s.indexWitness(next)
-	if err != nil || !w.leads(next) {
+func (s *Segment) IndexedEnd(next, bound int64) (int64, error) {
+	w, err := s.IndexWitness()
+	if err != nil {
 		return 0, err
+	}
+	return s.EndBy(w, next, bound)
+}
+
+// EndBy is IndexedEnd by what the index files were before, see IndexWitness.
+func (s *Segment) EndBy(w *IndexWitness, next, bound int64) (int64, error) {
+	if !w.leads(next) {
+		return 0, nil
 	}
 	f, err := s.log.acquire()
 	if err != nil {
@@ -30,11 +40,11 @@ func (s *Segment) IndexedEnd(next int64) (int64, error) {
 	if err := w.walk(p); err != nil {
 		return 0, err
 	}
-	return w.end(s.size.Load()), nil
+	return w.end(s.size.Load(), bound), nil
 }
 
-// An indexWitness holds what the index files of a segment say against its batches.
-type indexWitness struct {
+// An IndexWitness holds what the index files of a segment say against its batches.
+type IndexWitness struct {
 	base    int64
 	offsets []offsetEntry // not yet passed, at least one
 	times   []timeEntry
@@ -46,19 +56,19 @@ type indexWitness struct {
 	timesFit   bool
 }
 
-// indexWitness reads the files.
-func (s *Segment) indexWitness(next int64) (*indexWitness, error) {
+// IndexWitness reads the index files, which Recover makes anew.
+func (s *Segment) IndexWitness() (*IndexWitness, error) {
 	offsets, _, _, err := offsetLayout.load(s, func(offsetEntry) bool { return true })
 	times, _, _, timesErr := timeLayout.load(s, func(timeEntry) bool { return true })
-	w := &indexWitness{base: s.base, next: s.base, offsets: offsets, times: times, largest: -1}
+	w := &IndexWitness{base: s.base, next: s.base, offsets: offsets, times: times, largest: -1}
 	return w, errors.Join(err, timesErr)
 }
 
 // leads reports whether an entry has an offset of next or more.
-func (w *indexWitness) leads(next int64) bool { return w.offset(next) > 0 || w.time(next) > 0 }
+func (w *IndexWitness) leads(next int64) bool { return w.offset(next) > 0 || w.time(next) > 0 }
 
 // offset returns the offset behind the last entry of the offset index, 0 if that is not above next.
-func (w *indexWitness) offset(next int64) int64 {
+func (w *IndexWitness) offset(next int64) int64 {
 	if n := len(w.offsets); n > 0 && w.base+int64(w.offsets[n-1].offset) >= next {
 		return w.base + int64(w.offsets[n-1].offset) + 1
 	}
@@ -66,7 +76,7 @@ func (w *indexWitness) offset(next int64) int64 {
 }
 
 // time is offset for the time index.
-func (w *indexWitness) time(next int64) int64 {
+func (w *IndexWitness) time(next int64) int64 {
 	if n := len(w.times); n > 0 && w.base+int64(w.times[n-1].offset) >= next {
 		return w.base + int64(w.times[n-1].offset) + 1
 	}
@@ -74,7 +84,7 @@ func (w *indexWitness) time(next int64) int64 {
 }
 
 // walk goes through the good batches.
-func (w *indexWitness) walk(p *prover) error {
+func (w *IndexWitness) walk(p *prover) error {
 	for {
 		l, d, err := p.step()
 		if err == io.EOF {
@@ -90,7 +100,7 @@ func (w *indexWitness) walk(p *prover) error {
 }
 
 // pass compares the entries that are not behind a batch.
-func (w *indexWitness) pass(l Located) {
+func (w *IndexWitness) pass(l Located) {
 	w.position = l.Position + int64(l.Batch.Size())
 	w.largest = max(w.largest, l.Batch.MaxTimestamp())
 	last := l.Batch.LastOffset()
@@ -105,15 +115,15 @@ func (w *indexWitness) pass(l Located) {
 }
 
 // end returns what is believed once all of a file has been passed.
-func (w *indexWitness) end(size int64) int64 {
+func (w *IndexWitness) end(size, bound int64) int64 {
 	offset, time := w.offset(w.next), w.time(w.next)
-	if offset > 0 && int64(w.offsets[len(w.offsets)-1].position) < w.position {
+	if offset > bound || offset > 0 && int64(w.offsets[len(w.offsets)-1].position) < w.position {
 		offset = 0
 	}
-	if time > 0 && w.times[len(w.times)-1].timestamp <= w.largest {
+	if time > bound || time > 0 && w.times[len(w.times)-1].timestamp <= w.largest {
 		time = 0
 	}
-	if w.position < size || offset > 0 && time > 0 {
+	if w.position < size || bound < math.MaxInt64 && w.position > 0 || offset > 0 && time > 0 {
 		return max(offset, time)
 	}
 	if offset > 0 && w.offsetsFit {

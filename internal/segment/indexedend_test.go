@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/gregor-kafka/gregor/vfs"
@@ -23,16 +24,20 @@ func TestIndexedEnd(t *testing.T) {
 		return b
 	}
 	log, index, times := read(LogFile), read(IndexFile), read(TimeIndexFile)
-	f := func(name string, log, index, times []byte, want int64) {
+	inFront := func(bound int64, name string, log, index, times []byte, want int64) {
 		t.Helper()
 		s := fileSegment(t, 0, log)
 		must(t, vfs.WriteFileAtomic(s.files.fs, s.Path(IndexFile), index))
 		must(t, vfs.WriteFileAtomic(s.files.fs, s.Path(TimeIndexFile), times))
 		next, _, err := s.End()
 		must(t, err)
-		if got, err := s.IndexedEnd(next); got != want || err != nil {
+		if got, err := s.IndexedEnd(next, bound); got != want || err != nil {
 			t.Errorf("%s: got %d, %v, want %d", name, got, err, want)
 		}
+	}
+	f := func(name string, log, index, times []byte, want int64) {
+		t.Helper()
+		inFront(math.MaxInt64, name, log, index, times, want)
 	}
 	first := func(n int64) []byte { return log[:n*size] }
 	changed := func(b []byte, at int, xor byte) []byte {
@@ -63,6 +68,14 @@ func TestIndexedEnd(t *testing.T) {
 	f("the last entry only, and bad bytes", log[:10*size+70], index[len(index)-offsetEntrySize:], nil, last)
 	f("the last entries of both", first(10), index[len(index)-offsetEntrySize:], times[len(times)-timeEntrySize:], end)
 	f("index does not ascend", first(10), append(bytes.Clone(index), index...), nil, 0)
+
+	// In front of another segment it has to lead into the gap.
+	inFront(end, "nothing left, index only", nil, index, nil, 0)
+	inFront(end, "nothing left", nil, index, times, end)
+	inFront(end, "the last entry only", first(10), index[len(index)-offsetEntrySize:], nil, last)
+	inFront(end, "time index only", first(10), nil, times[len(times)-timeEntrySize:], end)
+	inFront(last, "time index too far", first(10), index, times, last)
+	inFront(last-1, "both too far", first(10), index, times, 0)
 
 	// No bit of an index, of its last entries most of all, leads further than the log goes.
 	for at := len(index) - 2*offsetEntrySize; at < len(index); at++ {

@@ -133,7 +133,8 @@ func (s *Segment) distrust(idx *indexes) {
 }
 
 // rebuildLocked makes the indexes from the headers in the log, up to the first place that is
-// not the next batch; of a guarded segment, from all that is good. They are written when the segment is sealed or closed.
+// not the next batch; of a guarded segment, from all that is good. They are written when the segment is sealed or closed,
+// unless the files know of batches that are lost.
 func (s *Segment) rebuildLocked() (*indexes, error) {
 	f, err := s.log.acquire()
 	if err != nil {
@@ -146,17 +147,22 @@ func (s *Segment) rebuildLocked() (*indexes, error) {
 	idx := newIndexes(nil, nil)
 	idx.built = true
 	b := indexBuilder{base: s.base, cfg: &s.cfg, idx: idx, max: unknownMax(s.base)}
-	ended, _, err := s.eachGood(f, 0, s.base-1, func(fr frame) { b.add(fr) })
+	next := s.base
+	ended, _, err := s.eachGood(f, 0, s.base-1, func(fr frame) {
+		b.add(fr)
+		next = fr.last + 1
+	})
 	if err != nil {
 		return nil, err
 	}
 	idx.partial = !ended && s.health.guard.Load() == nil
 	b.addTime(true)
 	s.index.stored = storedEntries{}
-	s.index.dirty = true
 	s.files.renamed.Store(true) // the files may be missing
 	s.idx.Store(idx)
-	return idx, nil
+	lost, err := s.noteLostEnd(next)
+	s.index.dirty = !lost
+	return idx, err
 }
 
 // eachGood calls visit with each batch from a position on, behind the offset last, and passes over damage that is

@@ -42,14 +42,29 @@ func TestLostEnd(t *testing.T) {
 	f("nothing", end, -1, func(*Segment, int64) {})
 	f("a gap", end+5, -1, func(*Segment, int64) {})
 	f("cut", end, end/2, func(s *Segment, half int64) { file(s, LogFile, half) })
-	f("cut, without its index", end, -1, func(s *Segment, half int64) {
+	without := func(s *Segment, kinds ...Kind) {
+		for _, kind := range kinds {
+			must(t, s.files.fs.Remove(s.Path(kind)))
+		}
+	}
+	f("cut, without its indexes", end, -1, func(s *Segment, half int64) {
 		file(s, LogFile, half)
-		must(t, s.files.fs.Remove(s.Path(IndexFile)))
+		without(s, IndexFile, TimeIndexFile)
 	})
+	for _, kind := range []Kind{IndexFile, TimeIndexFile} {
+		f("cut, without one of them", end, end/2, func(s *Segment, half int64) {
+			file(s, LogFile, half)
+			without(s, kind)
+		})
+		f("cut, without one of them, and the other leads behind the next segment", end/2+1, -1, func(s *Segment, half int64) {
+			file(s, LogFile, half)
+			without(s, kind)
+		})
+	}
 	aborted := func(last int64) func(*Segment, int64) {
 		return func(s *Segment, half int64) {
 			file(s, LogFile, half)
-			must(t, s.files.fs.Remove(s.Path(IndexFile)))
+			without(s, IndexFile, TimeIndexFile)
 			must(t, s.ReplaceAborted([]AbortedTxn{{ProducerID: 1, FirstOffset: 3, LastOffset: last, LastStableOffset: 3}}))
 		}
 	}

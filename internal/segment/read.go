@@ -114,8 +114,8 @@ func (s *Segment) Read(start int64, maxBytes int, maxPosition int64, first First
 	} else {
 		fr, err = s.provenFrame(f, start, maxBytes)
 	}
-	if err == ErrNotFound && s.health.damage.Load() != nil {
-		err = s.health.lossAt(&s.files, start)
+	if err == ErrNotFound {
+		err = s.behindEnd(start)
 	}
 	if err == nil && fr.damaged {
 		err = s.health.errorAt(&s.files, fr.position)

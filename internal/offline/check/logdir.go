@@ -27,6 +27,7 @@ type logDir struct {
 	kraft   bool
 	offsets map[string]map[topic.Partition]int64 // by the checkpoint's name
 	empty   []string                             // checkpoints of no bytes
+	sizes   map[topic.Partition]map[int64]int64  // of .log files at the last stop, if it was a clean one of gregor
 	topics  topics
 }
 
@@ -63,7 +64,7 @@ func (c *checkRun) readLogDir(ctx context.Context, dir string, d *dirCheck) (*lo
 		case kind == files.Leftover && c.exists(path):
 			found.note(path, -1, -1, "left over: %s", files.LeftoverReason(path))
 		case kind == files.CleanState:
-			err = c.checkCleanState(path, found)
+			err = s.readCleanState(c, path, found)
 		case kind == files.LeftAlone:
 			err = c.checkLeftAlone(path, found)
 		case kind == files.KRaftSnapshot:
@@ -80,8 +81,8 @@ func (c *checkRun) readLogDir(ctx context.Context, dir string, d *dirCheck) (*lo
 	return s, nil
 }
 
-// checkCleanState looks at gregor-clean-state. It is a hint that saves time, so that damage to it is no more than a note.
-func (c *checkRun) checkCleanState(path string, found *collector) error {
+// readCleanState reads gregor-clean-state. It is a hint that saves time, so that damage to it is no more than a note.
+func (s *logDir) readCleanState(c *checkRun, path string, found *collector) error {
 	data, err := files.Read(c.o.FS, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -91,6 +92,10 @@ func (c *checkRun) checkCleanState(path string, found *collector) error {
 	}
 	if !files.RightCleanState(data) {
 		found.note(path, -1, -1, "damaged; the next start of gregor takes longer without it")
+		return nil
+	}
+	if marker, err := c.o.FS.Stat(filepath.Join(s.dir, checkpoint.CleanShutdown)); err == nil {
+		s.sizes = files.LogSizes(data, marker.ModTime())
 	}
 	return nil
 }
@@ -149,6 +154,7 @@ func (s *logDir) tell(partitions []*partition) {
 			recoveryPoint: get(checkpoint.RecoveryPoints, name), highWatermark: get(checkpoint.HighWatermarks, name),
 			logStart: get(checkpoint.LogStartOffsets, name), cleaned: get(checkpoint.CleanerOffsets, name),
 			around: s.isDir, clean: s.clean, listed: s.lists(name), kraft: s.kraft, topicID: s.topics.ids[name.Topic], compacted: s.topics.compact[name.Topic],
+			sizes: s.sizes[name],
 		}
 		switch {
 		case name.Topic == topic.ClusterMetadata:

@@ -63,6 +63,8 @@ type known struct {
 	compacted bool      // cleanup.policy has compact
 	aside     bool      // no live partition: deleted, put aside or on its way
 
+	sizes map[int64]int64 // in bytes, of .log files at the clean stop that gregor was stopped by, by base offset
+
 	leaderEpoch int32 // in the metadata log
 	spread      int32 // partitions of a coordinator's topic, 0 if it is none
 	nodeID      int32 // of the broker

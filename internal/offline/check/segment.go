@@ -64,6 +64,9 @@ func (p *partition) walkSegment(ctx context.Context, base int64, active bool) (e
 		scan.CheckRecords()
 	}
 	s := &segmentCheck{partition: p, scan: scan, path: path, base: base, size: scan.Size(), active: active}
+	if had := p.sizes[base]; s.size < had {
+		p.damage(path, s.size, -1, "the file has %d bytes, and had %d when gregor was stopped", s.size, had)
+	}
 	p.loadIndexes(s)
 	p.offsets.segment(s)
 	for {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/gregor-kafka/gregor/internal/crc32c"
 	"github.com/gregor-kafka/gregor/internal/segment"
 	"github.com/gregor-kafka/gregor/vfs"
 )
@@ -83,10 +82,4 @@ func DecodeTxns(b []byte) (list []segment.AbortedTxn, err error) {
 // Read returns a whole file, of the binary ones that are small.
 func Read(fsys vfs.FS, path string) ([]byte, error) {
 	return vfs.ReadFile(fsys, path, indexSizeMax)
-}
-
-// RightCleanState reports whether the checksum of gregor-clean-state is right: it has "GCS1", then the
-// CRC-32C of what follows.
-func RightCleanState(data []byte) bool {
-	return len(data) >= 8 && string(data[:4]) == "GCS1" && crc32c.Checksum(data[8:]) == binary.BigEndian.Uint32(data[4:])
 }
