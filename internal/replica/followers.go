@@ -62,11 +62,12 @@ func (s *PartitionState) follower(id int32) *ReplicaState {
 	if s.leadership == nil {
 		return nil
 	}
-	i := slices.IndexFunc(s.leadership.followers, func(r ReplicaState) bool { return r.ID == id })
-	if i < 0 {
-		return nil
+	for i := range s.leadership.followers { // in place: who only asks whether there is one holds no lock
+		if r := &s.leadership.followers[i]; r.ID == id {
+			return r
+		}
 	}
-	return &s.leadership.followers[i]
+	return nil
 }
 
 // Fetched takes over what a fetch says, which was read when v was seen, and reports whether the follower's log end
