@@ -124,15 +124,23 @@ func TestMetadataOutlivesNodes(t *testing.T) {
 func awaitTopic(t *testing.T, c *gregortest.Cluster, topic string, nodes ...int) {
 	t.Helper()
 	for _, id := range nodes {
-		admin := kadm.NewClient(clientOf(t, c, int32(id)))
-		for {
-			known, err := admin.ListTopics(t.Context(), topic)
-			if err == nil && known.Error() == nil && known[topic].Partitions[0].Leader >= 0 {
-				break
-			}
+		for !knows(t, c, id, topic) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
+}
+
+// knows reports whether a node, and no other, says who leads a topic.
+func knows(t *testing.T, c *gregortest.Cluster, node int, topic string) bool {
+	t.Helper()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{{Topic: &topic}}
+	resp, err := clientOf(t, c, int32(node)).Broker(node).RetriableRequest(t.Context(), req)
+	if err != nil {
+		return false
+	}
+	found := resp.(*kmsg.MetadataResponse).Topics[0]
+	return found.ErrorCode == 0 && found.Partitions[0].Leader >= 0
 }
 
 // Nodes that are cut off decide nothing: the others go on, and it has what they decided when the network is whole.
@@ -163,12 +171,12 @@ func statesOf(t *testing.T, c *gregortest.Cluster, node int32) map[int32]bool {
 	t.Helper()
 	req := kmsg.NewPtrDescribeClusterRequest()
 	req.IncludeFencedBrokers = true
-	resp, err := req.RequestWith(t.Context(), clientOf(t, c, node))
+	resp, err := clientOf(t, c, node).Broker(int(node)).RetriableRequest(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fenced := map[int32]bool{}
-	for _, b := range resp.Brokers {
+	for _, b := range resp.(*kmsg.DescribeClusterResponse).Brokers {
 		fenced[b.NodeID] = b.IsFenced
 	}
 	return fenced

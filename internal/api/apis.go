@@ -55,6 +55,7 @@ func (s *Server) controllerTable() []api {
 	table := []api{
 		{key: apiVersionsKey, min: 0, max: 5, handle: handle(s, s.apiVersions)},
 		{key: int16(kmsg.Envelope), min: 0, max: 0, handle: handle(s, s.envelope)},
+		{key: int16(kmsg.AlterPartition), min: 2, max: 3, handle: handle(s, s.alterPartition)},
 		{key: int16(kmsg.BrokerRegistration), min: 0, max: 4, handle: handle(s, s.brokerRegistration)},
 		{key: int16(kmsg.BrokerHeartbeat), min: 0, max: 2, handle: handle(s, s.brokerHeartbeat)},
 		{key: int16(kmsg.AllocateProducerIDs), min: 0, max: 0, handle: handle(s, s.allocateProducerIDs)},

@@ -21,6 +21,7 @@ type ClusterController struct {
 	*controller.Controller
 	Active      ActiveController
 	ClusterID   string
+	NodeID      int32
 	BrokerEpoch func() int64 // this broker's
 }
 

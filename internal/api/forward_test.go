@@ -65,7 +65,7 @@ func notLeading() *way { return &way{} }
 // controllersOf returns the Server of the controller listeners of a node, whose broker is s.
 func controllersOf(s *Server, active ActiveController) *Server {
 	d := s.Deps
-	d.Active, d.Brokers = active, s.Controller.(BrokerController)
+	d.Active, d.Brokers, d.Partitions = active, s.Controller.(BrokerController), s.Controller.(PartitionController)
 	return NewOfControllers(d)
 }
 

@@ -33,7 +33,8 @@ type Deps struct {
 
 	Controller Controller
 	Active     ActiveController // nil: this node's, always
-	Brokers    BrokerController // of controller listeners only
+	Brokers    BrokerController // of controller listeners only, as the next
+	Partitions PartitionController
 	Logs       *logdir.Manager
 	Replicas   *replica.Manager
 	Sessions   *replica.Sessions // of fetches
@@ -58,6 +59,11 @@ type BrokerController interface {
 	RegisterBroker(ctx context.Context, r controller.Registration) (epoch int64, err error)
 	Heartbeat(ctx context.Context, h controller.Heartbeat) (controller.HeartbeatAnswer, error)
 	AssignDirectories(ctx context.Context, broker int32, list []controller.DirectoryAssignment) error
+}
+
+// A PartitionController decides what leaders of partitions ask for. Controller listeners serve it.
+type PartitionController interface {
+	AlterPartition(ctx context.Context, broker int32, brokerEpoch int64, changes []controller.ISRChange) ([]controller.ISRState, error)
 }
 
 // A Server answers requests. It is a wire.Handler.

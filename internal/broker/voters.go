@@ -179,10 +179,10 @@ func (b *Broker) vote(own *controller.Controller) metadataController {
 	close(v.joined)
 	v.serving.Store(api.NewOfControllers(api.Deps{
 		NodeID: v.node, ClusterID: clusterID, Config: b.settings.now, Metadata: b.quorum.Image, Logger: b.logger,
-		Controller: own, Active: v, Brokers: own,
+		Controller: own, Active: v, Brokers: own, Partitions: own,
 	}))
 	b.onStop("connection to the controller", v.disconnect)
-	return &clusterNode{b, &api.ClusterController{Controller: own, Active: v, ClusterID: clusterID, BrokerEpoch: func() int64 { return b.lifecycle.epoch }}}
+	return &clusterNode{b, &api.ClusterController{Controller: own, Active: v, ClusterID: clusterID, NodeID: v.node, BrokerEpoch: func() int64 { return b.lifecycle.epoch }}}
 }
 
 // A clusterNode asks the active controller of several. What there is to say of log directories heartbeats say.
