@@ -28,8 +28,8 @@ type Cluster struct {
 }
 
 // NewCluster starts n brokers, which live as long as the test. Each is a controller too, and votes on the metadata. The
-// options are those of every broker; DataDir is a path on its own disk. Followers copy what
-// leaders have; a replica that is not in sync any more does not join again yet.
+// options are those of every broker; DataDir is a path on its own disk. Of several brokers replicas follow, leaders and the
+// controller fail over; what a cluster of Kafka has besides is not all there yet.
 func NewCluster(tb testing.TB, n int, options ...Option) *Cluster {
 	tb.Helper()
 	if n < 1 {

@@ -29,6 +29,7 @@ func createReplicated(t *testing.T, c *gregortest.Cluster, topic string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	awaitTopic(t, c, topic, 1, 2, 3)
 }
 
 // logEnd asks a node, whether it leads or not, where its log of a partition ends.

@@ -190,6 +190,8 @@ func (b *Broker) makeReplicas(_ context.Context, c *config.Broker) error {
 		LagTimeMaxMs: c.Long("replica.lag.time.max.ms"),
 		Follow:       b.followOptions(c),
 		RackAware:    rackAware(c),
+
+		AlterPartition: b.alterPartition(),
 	})
 	b.groups = group.New(b.groupOptions())
 	b.onStop("groups", func(context.Context) error {

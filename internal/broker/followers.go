@@ -32,6 +32,14 @@ func (b *Broker) followOptions(c *config.Broker) replica.FollowOptions {
 	}
 }
 
+// alterPartition is how leaders ask for other replicas in sync, nil on the only node.
+func (b *Broker) alterPartition() func(context.Context, []replica.ISRRequest) ([]replica.ISRAnswer, error) {
+	if node, ok := b.controller.(*clusterNode); ok {
+		return node.AlterPartition
+	}
+	return nil
+}
+
 // leader is another broker as a fetcher of this one reaches it.
 func (b *Broker) leader(c *config.Broker, id int32, fetcher int) replica.Leader {
 	client := peer.New(peer.Options{
