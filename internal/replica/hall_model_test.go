@@ -75,9 +75,6 @@ func (h *hallHistory) produce() {
 		h.written++
 		value := fmt.Sprintf("record %d %s", h.written, strings.Repeat("x", h.rng.IntN(100)))
 		h.calls.Go(func() {
-			if !leader.isUp() {
-				return
-			}
 			if leader.append(h.t, i, value) == nil {
 				h.mu.Lock()
 				h.acknowledged[i] = append(h.acknowledged[i], value)
@@ -87,11 +84,7 @@ func (h *hallHistory) produce() {
 	}
 }
 
-func (n *hallNode) isUp() bool {
-	n.learning.Lock()
-	defer n.learning.Unlock()
-	return n.up
-}
+func (n *hallNode) isUp() bool { return n.now() != nil }
 
 func (h *hallHistory) pass() {
 	time.Sleep([]time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 40 * time.Second}[h.rng.IntN(4)])

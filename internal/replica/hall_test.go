@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,15 +38,10 @@ type hallNode struct {
 	id   int32
 	fs   *vfs.Mem
 	logs *logdir.Manager
-	*Manager
-	sessions *Sessions
-	epoch    int64
-	up       bool
-	life     context.Context
-	end      context.CancelFunc
 
-	learning sync.Mutex      // held while metadata is applied
+	learning sync.Mutex      // held while metadata is applied; guards what follows
 	img      *metadata.Image // that was applied last
+	running  *hallLife       // nil: it is down
 
 	wire struct {
 		sync.Mutex
@@ -53,6 +49,22 @@ type hallNode struct {
 		fetches int
 		lose    func() bool // whether an answer is lost; nil: none is
 	}
+}
+
+// A hallLife is a broker of a hall from its start to its end.
+type hallLife struct {
+	*Manager
+	sessions *Sessions
+	epoch    atomic.Int64
+	life     context.Context
+	end      context.CancelFunc
+}
+
+// now returns the life that the broker has, nil if it is down.
+func (n *hallNode) now() *hallLife {
+	n.learning.Lock()
+	defer n.learning.Unlock()
+	return n.running
 }
 
 var errUnreachable = errors.New("unreachable")
@@ -111,11 +123,11 @@ func (h *hall) commit(decide func(*metadata.Image) []metadata.Record) *metadata.
 func (n *hallNode) learn() {
 	n.learning.Lock()
 	defer n.learning.Unlock()
-	if !n.up {
+	if n.running == nil {
 		return
 	}
 	img := n.h.image()
-	if err := n.Apply(metadata.Diff(n.img, img)); err != nil {
+	if err := n.running.Apply(metadata.Diff(n.img, img)); err != nil {
 		n.h.t.Error(err)
 	}
 	n.img = img
@@ -124,7 +136,6 @@ func (n *hallNode) learn() {
 func (n *hallNode) start() {
 	cfg := logdir.DefaultConfig()
 	cfg.FS, cfg.Dirs, cfg.NodeID = n.fs, []string{"data"}, n.id
-	cfg.ReplaceLog = func(p topic.Partition, open func() (*commitlog.Log, error)) error { return n.ReplaceLog(p, open) }
 	logs, err := logdir.Open(cfg)
 	if err != nil {
 		n.h.t.Fatal(err)
@@ -133,30 +144,30 @@ func (n *hallNode) start() {
 		n.h.t.Fatal(err)
 	}
 	n.logs = logs
-	n.life, n.end = context.WithCancel(context.Background())
-	n.sessions = NewSessions(SessionOptions{Slots: 100})
+	r := &hallLife{sessions: NewSessions(SessionOptions{Slots: 100})}
+	r.life, r.end = context.WithCancel(context.Background())
 	o := Options{
 		NodeID: n.id, Logs: logs, LogConfig: func(string) commitlog.Config { return n.h.config }, AlterPartition: n.alterPartition,
 		Follow: FollowOptions{
 			Leader:      func(broker int32, _ int) Leader { return &callLeader{n: n, to: broker} },
-			BrokerEpoch: func() int64 { return n.epoch },
+			BrokerEpoch: r.epoch.Load,
 			MaxWait:     500 * time.Millisecond, MinBytes: 1, MaxBytes: 10 << 20, PartitionMaxBytes: 1 << 20, Backoff: time.Second,
 		},
 	}
 	if n.h.change != nil {
 		n.h.change(&o)
 	}
-	n.Manager = NewManager(o)
+	r.Manager = NewManager(o)
 	n.learning.Lock()
-	n.up, n.img = true, metadata.NewImage("test-cluster")
+	n.running, n.img = r, metadata.NewImage("test-cluster")
 	n.learning.Unlock()
 	n.h.commit(func(img *metadata.Image) []metadata.Record {
-		r := metadata.NewRegisterBrokerRecord()
-		r.BrokerID, r.BrokerEpoch, r.Fenced = n.id, img.Offset+1, false
-		n.epoch = r.BrokerEpoch
-		return append([]metadata.Record{r}, electLeaderless(img, n.id)...)
+		b := metadata.NewRegisterBrokerRecord()
+		b.BrokerID, b.BrokerEpoch, b.Fenced = n.id, img.Offset+1, false
+		r.epoch.Store(b.BrokerEpoch)
+		return append([]metadata.Record{b}, electLeaderless(img, n.id)...)
 	})
-	n.Manager.Start()
+	r.Start()
 }
 
 // stop ends the broker cleanly, if it runs.
@@ -183,14 +194,15 @@ func (n *hallNode) kill(power *rand.Rand) {
 
 func (n *hallNode) down() bool {
 	n.learning.Lock()
-	was := n.up
-	n.up = false
+	was := n.running
+	n.running = nil
 	n.learning.Unlock()
-	if was {
-		n.end()
-		n.Manager.Close()
+	if was == nil {
+		return false
 	}
-	return was
+	was.end()
+	was.Close()
+	return true
 }
 
 // fence returns what the controller does when a broker is gone: it leaves all ISRs that have others, and others lead.
@@ -297,7 +309,7 @@ func (h *hall) lead(i, leader int32, isr ...int32) {
 
 // log returns a node's log of a partition of t.
 func (n *hallNode) log(i int32) *commitlog.Log {
-	p, err := n.Partition(topic.Partition{Topic: "t", Partition: i})
+	p, err := n.now().Partition(topic.Partition{Topic: "t", Partition: i})
 	if err != nil {
 		n.h.t.Fatal(err)
 	}
@@ -337,7 +349,11 @@ func logBytes(t testing.TB, log *commitlog.Log, end int64) (all []byte) {
 
 // append appends records one by one to the partition's leader, and waits for all in sync.
 func (n *hallNode) append(t testing.TB, i int32, values ...string) error {
-	p, err := n.Partition(topic.Partition{Topic: "t", Partition: i})
+	r := n.now()
+	if r == nil {
+		return errUnreachable
+	}
+	p, err := r.Partition(topic.Partition{Topic: "t", Partition: i})
 	if err != nil {
 		return err
 	}
@@ -369,15 +385,13 @@ type callLeader struct {
 	to int32
 }
 
-// reach returns the leader, and how a call of it ends early.
-func (l *callLeader) reach() (*hallNode, error) {
+// reach returns the leader.
+func (l *callLeader) reach() (*hallLife, error) {
 	l.n.wire.Lock()
 	defer l.n.wire.Unlock()
 	l.n.wire.fetches++
-	to := l.n.h.nodes[l.to]
-	to.learning.Lock()
-	defer to.learning.Unlock()
-	if l.n.wire.broken[l.to] || !to.up {
+	to := l.n.h.nodes[l.to].now()
+	if l.n.wire.broken[l.to] || to == nil {
 		return nil, errUnreachable
 	}
 	return to, nil
@@ -397,18 +411,17 @@ func (l *callLeader) Fetch(ctx context.Context, q *LeaderFetch) (*LeaderAnswer, 
 	if l.lost() { // on its way there
 		return nil, errUnreachable
 	}
-	m, sessions := to.Manager, to.sessions
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(to.life, cancel)()
-	s, incremental, err := openSession(sessions, q)
+	s, incremental, err := openSession(to.sessions, q)
 	if err != nil {
 		return &LeaderAnswer{Err: err}, nil
 	}
 	refs := s.Append(nil)
 	follower := q.Follower
 	req := &FetchRequest{MaxWait: q.MaxWait, MinBytes: q.MinBytes, MaxBytes: q.MaxBytes, Isolation: commitlog.ReadLogEnd, Follower: &follower}
-	if err := m.Fetch(ctx, req, refs); err != nil {
+	if err := to.Manager.Fetch(ctx, req, refs); err != nil {
 		return nil, err
 	}
 	a := &LeaderAnswer{}
@@ -420,7 +433,7 @@ func (l *callLeader) Fetch(ctx context.Context, q *LeaderFetch) (*LeaderAnswer, 
 		f.Result.Read.Slice.Release()
 	}
 	id := s.ID
-	if a.SessionID = sessions.Done(s); a.SessionID != 0 {
+	if a.SessionID = to.sessions.Done(s); a.SessionID != 0 {
 		a.SessionID = id
 	}
 	if to.life.Err() != nil || l.lost() { // on its way back
