@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,8 @@ func TestUnservedIsLoggedOnce(t *testing.T) {
 	f("b", int16(kmsg.EndTxn), 0, errUnknownKey, `api=EndTxn version=0 client=b`)
 	f("a", 999, 0, errUnknownKey, "api=999")
 	f("a", -1, 0, errUnknownKey, "api=-1")
+	f("a", kmsg.MaxKey+1, 0, errUnknownKey, fmt.Sprintf("api=%d", kmsg.MaxKey+1)) // the first behind the table
+	f("a", math.MaxInt16, 0, errUnknownKey, "api=32767")
 	f("a", int16(kmsg.Produce), 99, errUnsupportedVersion, "api=Produce version=99")
 	f("a", int16(kmsg.Metadata), -1, errUnsupportedVersion, "api=Metadata version=-1")
 	f(strings.Repeat("x", 5000), 999, 0, errUnknownKey, "client="+strings.Repeat("x", unservedClientIDMax)+" ")
