@@ -2,6 +2,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -215,6 +216,7 @@ func (p *partition) checkEpochs() error {
 	p.checkLeaderEpoch()
 	p.reportEarly()
 	if w.count == 0 {
+		p.checkLastEpoch(Note) // all may have been lost that was not flushed, or the file is another partition's
 		return p.checkBlankEpochs()
 	}
 	exists := p.kinds[checkpoint.LeaderEpochs] == files.EpochCheckpoint
@@ -239,9 +241,16 @@ func (p *partition) checkEpochs() error {
 			}
 		}
 	}
-	if last := w.entries; len(last) > 0 && last[len(last)-1].StartOffset > p.end() && !p.torn {
-		e := last[len(last)-1]
-		p.damage(p.epochsPath(), -1, e.StartOffset, "epoch %d begins at offset %d, the log ends at %d", e.Epoch, e.StartOffset, p.end())
-	}
+	p.checkLastEpoch(Damage)
 	return nil
+}
+
+// checkLastEpoch holds the last entry against the end of the log, which it cannot be behind.
+func (p *partition) checkLastEpoch(severity Severity) {
+	list := p.epochs.entries
+	if len(list) == 0 || list[len(list)-1].StartOffset <= p.end() || p.torn {
+		return
+	}
+	e := list[len(list)-1]
+	p.add(Finding{p.epochsPath(), -1, e.StartOffset, severity, fmt.Sprintf("epoch %d begins at offset %d, the log ends at %d", e.Epoch, e.StartOffset, p.end())})
 }
