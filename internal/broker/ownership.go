@@ -31,6 +31,7 @@ func (b *Broker) judge(c *config.Broker, found logdir.Evidence) error {
 	}
 	if b.voter != nil {
 		b.voter.found, e.Partial = found, true
+		b.voter.cluster.Store(&found.ClusterID)
 	}
 	return b.decide(c, e)
 }

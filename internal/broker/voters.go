@@ -34,8 +34,8 @@ type voter struct {
 	askTimeout time.Duration // controller.socket.timeout.ms: of what is asked of the active controller
 	session    time.Duration // broker.session.timeout.ms
 
-	sockets []listener // controller listeners
-	cluster atomic.Pointer[string]
+	sockets []listener                 // controller listeners
+	cluster atomic.Pointer[string]     // its id, "" while this node is new, nil until it knows whether it is
 	serving atomic.Pointer[api.Server] // of the controller listeners; nil until the broker has one
 
 	found  logdir.Evidence // what judge was shown: partitions are judged again with the metadata of the others
@@ -51,7 +51,7 @@ type voter struct {
 }
 
 // newVoter returns nil when the configuration names no other voter, or the operator has this node decide alone. Until
-// replicas join the ISR again (issue 11) nobody gets a cluster who has not asked for it by name.
+// issue 11 is done nobody gets a cluster who has not asked for it by name.
 func newVoter(c *config.Broker, network Network) (*voter, error) {
 	listed, err := c.QuorumVoters()
 	node := int32(c.Int("node.id"))
@@ -120,11 +120,11 @@ var errNotReady = errors.New("this node is starting")
 func (v *voter) Handle(ctx context.Context, r *wire.Request, w *wire.Response) error {
 	switch r.Key {
 	case quorum.ClusterKey:
-		id := ""
-		if known := v.cluster.Load(); known != nil {
-			id = *known
+		id := v.cluster.Load()
+		if id == nil {
+			return errNotReady // "new" might be wrong, and make another cluster
 		}
-		w.Buf = quorum.AppendClusterAnswer(w.Buf, id)
+		w.Buf = quorum.AppendClusterAnswer(w.Buf, *id)
 		return nil
 	case quorum.HelloKey:
 		return v.greet(ctx, r, w)
@@ -163,6 +163,7 @@ func (b *Broker) clusterID(ctx context.Context) (string, error) {
 	f := quorum.Founding{
 		NodeID: b.voter.node, Voters: b.voter.voters, Dial: b.voter.dial, NewID: newID, RequestTimeout: b.voter.timeout, Logger: b.logger,
 	}
+	b.voter.cluster.Store(new(string))
 	id, err := f.Agree(ctx)
 	if err == nil {
 		b.voter.cluster.Store(&id)
@@ -174,7 +175,6 @@ func (b *Broker) clusterID(ctx context.Context) (string, error) {
 func (b *Broker) vote(own *controller.Controller) metadataController {
 	v := b.voter
 	clusterID := b.logs.ClusterID()
-	v.cluster.Store(&clusterID)
 	v.quorum = b.quorum
 	close(v.joined)
 	v.serving.Store(api.NewOfControllers(api.Deps{
