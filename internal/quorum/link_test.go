@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -216,12 +217,31 @@ func TestGreet(t *testing.T) {
 	})
 }
 
+// A lockedLog is what a node has logged, while it goes on.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // A voter that is refused says so once, not at each of raft's attempts.
 func TestRefusalIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := newLinked(t, 1, 2, 3)
 		defer c.stop()
-		var log bytes.Buffer
+		var log lockedLog
 		nodes[3].options = func(o *Options) {
 			o.ClusterID = "elsewhere"
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
