@@ -17,6 +17,9 @@ import (
 // endIdleMax is how long a consumer on its way to the end waits for the next record.
 const endIdleMax = 3 * time.Second
 
+// endFetchMax is how long the broker may hold an answer back meanwhile.
+const endFetchMax = 500 * time.Millisecond
+
 // A partition that cannot be read for the moment is asked again after retryPause; on the way to the
 // end, or if the topic may be gone, retriesMax times.
 const (
@@ -64,6 +67,9 @@ func (c *consumer) open(ctx context.Context) (err error) {
 	opts := []kgo.Opt{kgo.KeepControlRecords(), kgo.KeepRetryableFetchErrors()}
 	if o.ReadCommitted {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	if o.ToEnd { // a fetch may be under way, and wait, for the partitions that the client knew first
+		opts = append(opts, kgo.FetchMaxWait(endFetchMax))
 	}
 	if o.Group != "" {
 		opts = append(opts, kgo.ConsumerGroup(o.Group), kgo.ConsumeTopics(o.Topic), kgo.DisableAutoCommit(),
